@@ -4,35 +4,44 @@ import * as Net from "node:net"
 import { text } from "node:stream/consumers"
 import { exchange, parseResponses, send } from "@tenure/testing/conformance"
 import { describe, expect, it } from "vitest"
-import { serve } from "../src/server.ts"
+import { type ServerOptions, serve } from "../src/server.ts"
 import { answering, connect, gated, lines, ok } from "./support.ts"
 
 const get = lines("GET / HTTP/1.1", "Host: a")
 
-// Longer than any test takes.
-const patient = { shutdownTimeout: 60_000 }
+/** Serves a Tenure whose responses wait. Closing waits longer than any test takes. */
+const serveGated = async (options: ServerOptions = {}) => {
+  const gate = gated()
+  const server = await serve(gate.tenure, { shutdownTimeout: 60_000, ...options })
+  return { ...gate, server }
+}
 
-describe("drain", () => {
-  it("closes each connection with its next response, and accepts further ones", async () => {
-    const { open, tenure, until } = gated()
-    const server = await serve(tenure, patient)
-    const inFlight = exchange(server.url, get)
-    await until(1)
-    server.drain()
-    const later = exchange(server.url, get)
-    await until(2)
-    open()
-    for (const raw of await Promise.all([inFlight, later])) {
-      expect(parseResponses(raw)).toMatchObject([{ status: 200, headers: { connection: "close" } }])
-    }
-    await server.close()
-  })
+/** Serves a Tenure that answers at once. */
+const serveOk = () =>
+  serve(
+    answering(async () => ok),
+    { shutdownTimeout: 60_000 },
+  )
+
+const closedAfter = [{ status: 200, headers: { connection: "close" } }]
+
+it("drain closes each connection with its next response, and accepts further ones", async () => {
+  const { open, until, server } = await serveGated()
+  const inFlight = exchange(server.url, get)
+  await until(1)
+  server.drain()
+  const later = exchange(server.url, get)
+  await until(2)
+  open()
+  for (const raw of await Promise.all([inFlight, later])) {
+    expect(parseResponses(raw)).toMatchObject(closedAfter)
+  }
+  await server.close()
 })
 
 describe("close", () => {
   it("answers the requests in flight, and accepts no more connections", async () => {
-    const { open, tenure, until } = gated()
-    const server = await serve(tenure)
+    const { open, until, server } = await serveGated()
     const inFlight = send(server.url, { path: "/" })
     await until(1)
     const closing = server.close()
@@ -44,10 +53,7 @@ describe("close", () => {
   })
 
   it("does not disconnect a client that sends one request after another", async () => {
-    const server = await serve(
-      answering(async () => ok),
-      patient,
-    )
+    const server = await serveOk()
     const agent = new Http.Agent({ keepAlive: true })
     const getOnce = () =>
       new Promise<string>((resolve) => {
@@ -69,8 +75,7 @@ describe("close", () => {
   })
 
   it("waits for responses that node:http makes no response object for", async () => {
-    const { open, tenure, until } = gated()
-    const server = await serve(tenure, patient)
+    const { open, until, server } = await serveGated()
     const inFlight = exchange(server.url, lines("BREW / HTTP/1.1", "Host: a"))
     await until(1)
     const closing = server.close()
@@ -81,8 +86,7 @@ describe("close", () => {
 
   it("waits for a response that has started, and then closes its connection", async () => {
     const finishers: Array<() => void> = []
-    const server = await serve(gated().tenure, {
-      ...patient,
+    const { server } = await serveGated({
       listener: (_request, response) => {
         response.writeHead(200, { "Content-Length": 2 }).write("{")
         finishers.push(() => response.end("}"))
@@ -98,8 +102,7 @@ describe("close", () => {
   })
 
   it("sends Connection: close with the last response on each connection", async () => {
-    const { open, tenure, until } = gated()
-    const server = await serve(tenure, patient)
+    const { open, until, server } = await serveGated()
     const one = exchange(server.url, get)
     const pipelined = exchange(server.url, get + get)
     await until(2)
@@ -116,8 +119,7 @@ describe("close", () => {
   })
 
   it("ignores requests after the last response on a connection", async () => {
-    const { open, seen, tenure, until } = gated()
-    const server = await serve(tenure, patient)
+    const { open, seen, until, server } = await serveGated()
     const socket = await connect(server.url)
     socket.write(get)
     const sentinel = await connect(server.url)
@@ -138,8 +140,7 @@ describe("close", () => {
   })
 
   it("does not wait for idle connections", async () => {
-    const { open, tenure, until } = gated()
-    const server = await serve(tenure, patient)
+    const { open, until, server } = await serveGated()
     const agent = new Http.Agent({ keepAlive: true })
     const { hostname, port } = new URL(server.url)
     const answered = new Promise<Http.IncomingMessage>((resolve) => {
@@ -153,27 +154,19 @@ describe("close", () => {
   })
 
   it("after a drain, answers a client that has just connected and is not accepted yet", async () => {
-    const server = await serve(
-      answering(async () => ok),
-      patient,
-    )
+    const server = await serveOk()
     server.drain()
     const socket = Net.connect(Number(new URL(server.url).port), "127.0.0.1")
     socket.write(get)
     // The system has made the connection then, and the event loop has seen nothing of it.
     await new Promise<void>((resolve) => process.nextTick(resolve))
     const closing = server.close()
-    expect(parseResponses(await text(socket))).toMatchObject([
-      { status: 200, headers: { connection: "close" } },
-    ])
+    expect(parseResponses(await text(socket))).toMatchObject(closedAfter)
     await closing
   })
 
   it("waits for the first request of a connection that is new", async () => {
-    const server = await serve(
-      answering(async () => ok),
-      patient,
-    )
+    const server = await serveOk()
     const socket = await connect(server.url)
     // The server has accepted it.
     await send(server.url, { path: "/" })
@@ -181,15 +174,12 @@ describe("close", () => {
     // Longer than for a connection on which a response was sent.
     await new Promise((resolve) => setTimeout(resolve, 300))
     socket.write(get)
-    expect(parseResponses(await text(socket))).toMatchObject([
-      { status: 200, headers: { connection: "close" } },
-    ])
+    expect(parseResponses(await text(socket))).toMatchObject(closedAfter)
     await closing
   })
 
   it("disconnects clients that have not sent a whole header", async () => {
-    const { open, tenure, until } = gated()
-    const server = await serve(tenure, patient)
+    const { open, until, server } = await serveGated()
     const silent = await connect(server.url)
     const dawdling = await connect(server.url)
     dawdling.write(get.slice(0, 20))
@@ -210,8 +200,7 @@ describe("close", () => {
   })
 
   it("does not wait for the rest of a request that is answered already", async () => {
-    const { open, tenure, until } = gated()
-    const server = await serve(tenure, patient)
+    const { open, until, server } = await serveGated()
     const socket = await connect(server.url)
     socket.write(lines("PATCH / HTTP/1.1", "Host: a", "Content-Length: 5000"))
     await until(1)
@@ -221,8 +210,7 @@ describe("close", () => {
   })
 
   it("closes the connections that are left after the timeout", async () => {
-    const { tenure, until } = gated()
-    const server = await serve(tenure, { shutdownTimeout: 100 })
+    const { server, until } = await serveGated({ shutdownTimeout: 100 })
     const inFlight = send(server.url, { path: "/" })
     const refused = expect(inFlight).rejects.toThrow("socket hang up")
     const tunnel = await connect(server.url)

@@ -6,47 +6,58 @@ import type { ArrivedBody } from "@tenure/core/adapter"
 import { exchange, parseResponses, send } from "@tenure/testing/conformance"
 import { describe, expect, it, vi } from "vitest"
 import { toNodeHandler } from "../src/handler.ts"
-import { serve } from "../src/server.ts"
-import { answering, connect, gated, lines, ok } from "./support.ts"
+import { type ServerOptions, serve } from "../src/server.ts"
+import { answering, connect, gated, lines, ok, serveDuringTest } from "./support.ts"
 
 const get = lines("GET / HTTP/1.1", "Host: a")
 const chunked = lines("PATCH / HTTP/1.1", "Host: a", "Transfer-Encoding: chunked")
 const short = { headersTimeout: 100, requestTimeout: 200 }
 
+/** Serves a Tenure that answers at once. Returns a connection to it. */
+const connectToOk = async (options: ServerOptions = {}, body = ok.body) =>
+  connect(
+    await serveDuringTest(
+      answering(async () => ({ ...ok, body })),
+      options,
+    ),
+  )
+
+/** Serves a Tenure whose responses wait. */
+const serveGated = async () => {
+  const gate = gated()
+  return { ...gate, url: await serveDuringTest(gate.tenure) }
+}
+
 it("a response that cannot be sent closes the connection, and the server goes on", async () => {
   const warn = vi.spyOn(process, "emitWarning").mockReturnValue()
   const responses = [{ ...ok, headers: { "not a header": "" } }, ok]
-  const server = await serve(
+  const url = await serveDuringTest(
     answering(async () => responses.shift() ?? ok),
     { keepAliveTimeout: 100 },
   )
-  expect(await exchange(server.url, get)).toBe("")
-  expect(parseResponses(await exchange(server.url, get))).toMatchObject([{ status: 200 }])
+  expect(await exchange(url, get)).toBe("")
+  expect(parseResponses(await exchange(url, get))).toMatchObject([{ status: 200 }])
   expect(warn).toHaveBeenCalledTimes(1)
-  await server.close()
 })
 
 describe("CONNECT", () => {
   const tunnel = lines("CONNECT a:1 HTTP/1.1", "Host: a")
 
   it("may be reset before its response, and the server goes on", async () => {
-    const { open, tenure, until } = gated()
-    const server = await serve(tenure)
-    const socket = await connect(server.url)
+    const { open, until, url } = await serveGated()
+    const socket = await connect(url)
     socket.write(tunnel)
     await until(1)
     socket.resetAndDestroy()
-    const next = send(server.url, { path: "/" })
+    const next = send(url, { path: "/" })
     await until(2)
     open()
     expect((await next).status).toBe(200)
-    await server.close()
   })
 
   it("is answered after earlier requests", async () => {
-    const { open, seen, tenure, until } = gated()
-    const server = await serve(tenure)
-    const answers = exchange(server.url, get + get + tunnel)
+    const { open, seen, until, url } = await serveGated()
+    const answers = exchange(url, get + get + tunnel)
     for (const count of [1, 2, 3]) {
       await until(count)
       expect(seen).toHaveLength(count)
@@ -58,21 +69,15 @@ describe("CONNECT", () => {
       { status: 200, headers: { connection: "close" } },
     ])
     expect(seen.map(({ method }) => method)).toEqual(["GET", "GET", "CONNECT"])
-    await server.close()
   })
-})
 
-describe("an inactive connection", () => {
-  it("is closed although CONNECT waits for a response that never ends", async () => {
-    const server = await serve(
-      answering(async () => ok),
-      { idleTimeout: 500, listener: (_request, response) => void response.write("x") },
-    )
-    const socket = await connect(server.url)
-    socket.write(get + get + lines("CONNECT a:1 HTTP/1.1", "Host: a"))
+  it("behind a response that never ends leaves its connection inactive, which is closed", async () => {
+    const socket = await connectToOk({
+      idleTimeout: 500,
+      listener: (_request, response) => void response.write("x"),
+    })
+    socket.write(get + get + tunnel)
     await text(socket)
-    socket.destroy()
-    await server.close()
   })
 })
 
@@ -138,107 +143,84 @@ describe("a connection", () => {
     ["continues with an invalid chunk", "zz\r\n"],
     ["does not continue", ""],
   ])("gets one response to a request that is too large and %s", async (_name, rest) => {
-    const server = await serve(
-      answering(async () => ok),
-      short,
-    )
-    const socket = await connect(server.url)
+    const socket = await connectToOk(short)
     socket.write(`${chunked}7d0\r\n${"x".repeat(2000)}\r\n`)
     const [first] = await once(socket, "data")
     socket.write(rest)
     expect(parseResponses(String(first) + (await text(socket)))).toHaveLength(1)
-    await server.close()
   })
 
   it("is answered if the client has ended its side", async () => {
-    const { open, tenure, until } = gated()
-    const server = await serve(tenure)
-    const socket = await connect(server.url)
+    const { open, until, url } = await serveGated()
+    const socket = await connect(url)
     socket.end(get)
     await until(1)
     // The server has read the end by the time it answers this request.
-    const other = send(server.url, { path: "/" })
+    const other = send(url, { path: "/" })
     await until(2)
     open()
     expect((await other).status).toBe(200)
     expect(parseResponses(await text(socket))).toHaveLength(1)
-    await server.close()
   })
 
   it("is not reset while the client still sends behind an invalid body", async () => {
-    const server = await serve(answering(async () => ok))
-    const socket = await connect(server.url)
+    const socket = await connectToOk()
     socket.write(`${chunked}zz\r\n`)
     socket.write("x".repeat(1_000_000))
     expect(parseResponses(await text(socket))).toHaveLength(1)
-    await server.close()
   })
 
   it("gets no second response after the first has started", async () => {
     const { seen, tenure } = gated()
     const finishers: Array<() => void> = []
-    const server = await serve(tenure, {
+    const url = await serveDuringTest(tenure, {
       listener: (request, response) => {
         if (request.method === "GET") return void response.end("{}")
         response.writeHead(200, { "Content-Length": 2 }).write("{")
         finishers.push(() => response.end("}"))
       },
     })
-    const socket = await connect(server.url)
+    const socket = await connect(url)
     socket.write(chunked)
     const [begun] = await once(socket, "data")
     socket.write("zz\r\n")
     // The server has read the invalid chunk by the time it answers this request.
-    await send(server.url, { path: "/" })
+    await send(url, { path: "/" })
     for (const finish of finishers) finish()
     expect(parseResponses(String(begun) + (await text(socket)))).toMatchObject([{ text: "{}" }])
     expect(seen).toEqual([])
-    await server.close()
   })
 
   it("is closed if the client does not read its response", async () => {
     let cutOff: (response: unknown) => void = () => {}
     const isCutOff = new Promise((resolve) => (cutOff = resolve))
-    const server = await serve(
-      answering(async () => ok),
-      {
-        idleTimeout: 100,
-        listener: (_request, response) => {
-          response.on("close", cutOff).end(Buffer.alloc(50_000_000))
-        },
+    const socket = await connectToOk({
+      idleTimeout: 100,
+      listener: (_request, response) => {
+        response.on("close", cutOff).end(Buffer.alloc(50_000_000))
       },
-    )
-    const socket = await connect(server.url)
-    socket.write(lines("GET / HTTP/1.1", "Host: a"))
+    })
+    socket.write(get)
     await isCutOff
-    socket.destroy()
-    await server.close()
   })
 
   it("is closed if the client sends on and on and reads nothing", async () => {
-    const server = await serve(
-      answering(async () => ({ ...ok, body: "x".repeat(100_000) })),
-      { idleTimeout: 500 },
-    )
-    const socket = (await connect(server.url)).pause()
+    const socket = (await connectToOk({ idleTimeout: 500 }, "x".repeat(100_000))).pause()
     // The server resets the connection, which is an error that `once` would throw.
     const closed = new Promise((resolve) => socket.on("close", resolve))
-    const sending = setInterval(() => socket.write(lines("GET / HTTP/1.1", "Host: a")), 1)
+    const sending = setInterval(() => socket.write(get), 1)
     await closed
     clearInterval(sending)
-    await server.close()
   })
 
   it("is destroyed after the response to a request that is not valid HTTP", async () => {
-    const server = await serve(answering(async () => ok))
-    const socket = await connect(server.url)
+    const socket = await connectToOk()
     socket.write("nonsense\r\n\r\n")
     expect(parseResponses(await text(socket))).toHaveLength(1)
     // Only a write shows this side that the other has closed the connection.
     const writing = setInterval(() => socket.write("x"), 20)
     await once(socket, "error")
     clearInterval(writing)
-    await server.close()
   })
 
   it("is destroyed after the response to a request that took too long", async () => {
@@ -246,19 +228,17 @@ describe("a connection", () => {
     const handler = toNodeHandler(tenure)
     let arrive: (request: IncomingMessage) => void = () => {}
     const arrival = new Promise<IncomingMessage>((resolve) => (arrive = resolve))
-    const server = await serve(tenure, {
+    const url = await serveDuringTest(tenure, {
       ...short,
       listener: (request, response) => {
         arrive(request)
         handler(request, response)
       },
     })
-    const socket = await connect(server.url)
+    const socket = await connect(url)
     socket.write(lines("PATCH / HTTP/1.1", "Host: a", "Content-Length: 5"))
     const destroyed = arrival.then((request) => once(request.socket, "close"))
     expect(parseResponses(await text(socket))).toMatchObject([{ status: 408 }])
     await destroyed
-    socket.destroy()
-    await server.close()
   })
 })

@@ -6,7 +6,8 @@ import { Server as ProxyServer } from "proxy-chain"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { proxyTransport } from "../src/proxy-transport.ts"
 import { nodeTransport } from "../src/transport.ts"
-import { type SendOne, gate, onResponse, rawServer, sending as sendingWith } from "./sending.ts"
+import { type SendOne, gate, onResponse, sending as sendingWith } from "./sending.ts"
+import { rawServer } from "./support.ts"
 
 const ok = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
@@ -51,27 +52,25 @@ describe.each(Object.entries(transports))("%s", (_, transport) => {
 
   it("is kept alive, and closes with the transport", async () => {
     const { open, opened } = gate()
-    const { close, sockets, url } = await server(5, () => {})
+    const { sockets, url } = await server(5, () => {})
     expect(await sending((one) => times(5, one(url)))).toEqual([200, 200, 200, 200, 200])
     const [socket] = sockets
     socket?.on("close", open)
     await opened
     expect(sockets.size).toBe(1)
-    close()
   })
 
   it("is replaced if the receiver has closed it", async () => {
-    const { close, sockets, url } = await server(1, (socket, count) =>
+    const { sockets, url } = await server(1, (socket, count) =>
       count === 1 ? socket.resetAndDestroy() : socket.write(ok),
     )
     expect(await sending((one) => times(2, one(url)))).toEqual([200, 200])
     expect(sockets.size).toBe(2)
-    close()
   })
 
   it("is replaced by a new connection, not by another one that may be closed too", async () => {
     let requests = 0
-    const { close, sockets, url } = await server(3, (socket, count) => {
+    const { sockets, url } = await server(3, (socket, count) => {
       requests = count
       if ([...sockets].indexOf(socket) < 3) socket.resetAndDestroy()
       else socket.write(ok)
@@ -79,19 +78,17 @@ describe.each(Object.entries(transports))("%s", (_, transport) => {
     const test = (one: SendOne) => Effect.andThen(times(3, one(url), 3), one(url))
     expect(await sending(test)).toBe(200)
     expect(requests).toBe(2)
-    close()
   })
 
   it("is replaced only once", async () => {
-    const { close, sockets, url } = await server(1, (socket) => socket.resetAndDestroy())
+    const { sockets, url } = await server(1, (socket) => socket.resetAndDestroy())
     expect(await sending((one) => times(2, one(url)))).toEqual([200, "ECONNRESET"])
     expect(sockets.size).toBe(2)
-    close()
   })
 
   it("is not replaced if the receiver hangs before it closes", async () => {
     const arrival = gate()
-    const { close, sockets, url } = await server(1, (socket, count) =>
+    const { sockets, url } = await server(1, (socket, count) =>
       count === 1 ? arrival.open() : socket.write(ok),
     )
     const test = (one: SendOne) =>
@@ -105,17 +102,15 @@ describe.each(Object.entries(transports))("%s", (_, transport) => {
       }).pipe(Effect.provide(TestClock.layer()))
     expect(await sending(test)).toBe("ECONNRESET")
     expect(sockets.size).toBe(1)
-    close()
   })
 
   it("is not replaced after a response has started", async () => {
-    const { close, sockets, url } = await server(1, (socket) => {
+    const { sockets, url } = await server(1, (socket) => {
       socket.write("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
       onResponse(() => socket.resetAndDestroy())
     })
     expect(await sending((one) => times(2, one(url)))).toEqual([200, 200])
     expect(sockets.size).toBe(1)
-    close()
   })
 
   it.each([
@@ -126,7 +121,7 @@ describe.each(Object.entries(transports))("%s", (_, transport) => {
     async (_name, answer) => {
       const arrival = gate()
       const closing = gate()
-      const { close, sockets, url } = await server(1, (socket, count) => {
+      const { sockets, url } = await server(1, (socket, count) => {
         if (count > 1) return socket.write(ok)
         arrival.open()
         return socket.on("close", closing.open).write(answer)
@@ -140,14 +135,13 @@ describe.each(Object.entries(transports))("%s", (_, transport) => {
         })
       expect(await sending(test)).toBe(200)
       expect(sockets.size).toBe(2)
-      close()
     },
   )
 
   it("closes if a request is interrupted on the connection that replaced another", async () => {
     const arrival = gate()
     const closing = gate()
-    const { close, sockets, url } = await server(1, (socket, count) => {
+    const { sockets, url } = await server(1, (socket, count) => {
       if (count === 1) return void socket.resetAndDestroy()
       socket.on("close", closing.open)
       arrival.open()
@@ -160,6 +154,5 @@ describe.each(Object.entries(transports))("%s", (_, transport) => {
       })
     await sending(test)
     expect(sockets.size).toBe(2)
-    close()
   })
 })

@@ -1,18 +1,18 @@
 import { lookup } from "node:dns"
-import { once } from "node:events"
 import type { ServerResponse } from "node:http"
 import * as Https from "node:https"
-import type { Server, Socket } from "node:net"
+import type { Socket } from "node:net"
 import * as Tls from "node:tls"
 import { InvalidInput } from "@tenure/core"
-import { startReceiver } from "@tenure/testing/conformance"
+import { freePort } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as ProxyChain from "proxy-chain"
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest"
 import { makeAuthority } from "../../postgres/test/certificates.ts"
 import { proxyTransport, proxyTransportOptions } from "../src/proxy-transport.ts"
-import { type SendOne, gate, rawServer, send, sending } from "./sending.ts"
+import { type SendOne, gate, send, sending } from "./sending.ts"
+import { listenDuringTest, rawServer, receiverDuringTest } from "./support.ts"
 
 const allowed = ["127.0.0.0/8", "::1/128"]
 
@@ -33,14 +33,6 @@ const certified = (...names: ReadonlyArray<string>) => {
   return { cert: certificate, key }
 }
 
-const portOf = async (server: Server): Promise<number> => {
-  server.listen(0, "127.0.0.1")
-  await once(server, "listening")
-  onTestFinished(() => void server.close())
-  const address = server.address()
-  return typeof address === "object" && address !== null ? address.port : 0
-}
-
 /** Starts a receiver with TLS. Returns its port, and the names that clients have asked for. */
 const startSecureReceiver = async (...names: ReadonlyArray<string>) => {
   const asked: Array<unknown> = []
@@ -49,7 +41,7 @@ const startSecureReceiver = async (...names: ReadonlyArray<string>) => {
     response.writeHead(204).end()
   }
   const server = Https.createServer(certified(...names), answer)
-  const port = await portOf(server)
+  const { port } = new URL(await listenDuringTest(server))
   onTestFinished(() => server.closeAllConnections())
   return { port, asked }
 }
@@ -103,8 +95,7 @@ describe("a proxy", () => {
         scheme === "https" ? certified("localhost") : undefined,
       )
       const url = `${scheme}://localhost:${port}`
-      const receiver = await startReceiver()
-      onTestFinished(receiver.close)
+      const receiver = await receiverDuringTest()
       expect(await sendBy(url, receiver.url)).toBe(204)
       expect(receiver.received[0]).toMatchObject({ body: '{"ü":1}', headers: { "x-test": "1" } })
       const secure = await startSecureReceiver("receiver.test")
@@ -131,12 +122,11 @@ describe("a proxy", () => {
   it("is also used for the connection that replaces a closed one", async () => {
     const { port, proxy } = await startProxy()
     let requests = 0
-    const receiver = await startReceiver((response) => {
+    const receiver = await receiverDuringTest((response) => {
       requests++
       if (requests === 2) response.socket?.resetAndDestroy()
       else response.writeHead(204).end()
     })
-    onTestFinished(receiver.close)
     const test = (one: SendOne) => Effect.all([one(receiver.url), one(receiver.url)])
     expect(await sendingBy(`http://127.0.0.1:${port}`, test)).toEqual([204, 204])
     expect(requests).toBe(3)
@@ -162,8 +152,7 @@ describe("a proxy", () => {
       undefined,
       (user, password) => user === "tenure" && password === "s:e/c ü",
     )
-    const receiver = await startReceiver()
-    onTestFinished(receiver.close)
+    const receiver = await receiverDuringTest()
     const by = (credentials: string) =>
       sendBy(`http://${credentials}127.0.0.1:${port}`, receiver.url)
     expect(await by("tenure:s%3Ae%2Fc%20%C3%BC@")).toBe(204)
@@ -203,13 +192,14 @@ describe("a proxy", () => {
 })
 
 /** Starts a server that passes each head of a request to `answer`. */
-const rawProxy = async (answer: (socket: Socket, head: string) => void) => {
-  const server = await rawServer((socket) =>
-    socket.once("data", (head) => answer(socket, head.toString())),
-  )
-  onTestFinished(server.close)
-  return server
-}
+const rawProxy = (answer: (socket: Socket, head: string) => void) =>
+  rawServer((socket) => socket.once("data", (head) => answer(socket, head.toString())))
+
+type Sockets = Awaited<ReturnType<typeof rawProxy>>["sockets"]
+
+/** Waits until all connections are closed. */
+const allClosed = (sockets: Sockets) =>
+  expect.poll(() => [...sockets].every(({ destroyed }) => destroyed)).toBe(true)
 
 const target = "http://127.0.0.1:9/hook"
 
@@ -259,8 +249,7 @@ describe("a request for a tunnel", () => {
     expect(await sendBy(proxy.url, target)).toEqual(
       typeof reason === "string" ? reason : expect.stringMatching(reason),
     )
-    const areClosed = () => [...proxy.sockets].every(({ destroyed }) => destroyed)
-    await expect.poll(areClosed).toBe(true)
+    await allClosed(proxy.sockets)
     expect(proxy.sockets.size).toBe(1)
   })
 
@@ -290,14 +279,12 @@ describe("a request for a tunnel", () => {
   })
 
   it("fails if there is no proxy", async () => {
-    const closed = await rawServer(() => {})
-    closed.close()
-    expect(await sendBy(closed.url, target)).toBe("Proxy:ECONNREFUSED")
+    const closed = `http://127.0.0.1:${await freePort()}`
+    expect(await sendBy(closed, target)).toBe("Proxy:ECONNREFUSED")
     expect(await sendBy("http://does-not-exist.invalid", target)).toEqual(
       expect.stringMatching(/^Proxy:(ENOTFOUND|EAI_AGAIN)$/),
     )
-    const plain = await startReceiver()
-    onTestFinished(plain.close)
+    const plain = await receiverDuringTest()
     expect(await sendBy(new URL(plain.url).origin.replace("http:", "https:"), target)).toEqual(
       expect.stringMatching(/^Proxy:(EPROTO|ERR_SSL_)/),
     )
@@ -314,8 +301,7 @@ describe("a request for a tunnel", () => {
       pour()
     })
     expect(await sendBy(proxy.url, target)).toBe("Proxy:HPE_HEADER_OVERFLOW")
-    const areClosed = () => [...proxy.sockets].every(({ destroyed }) => destroyed)
-    await expect.poll(areClosed).toBe(true)
+    await allClosed(proxy.sockets)
     expect(written).toBeLessThan(50_000_000)
   })
 
@@ -376,7 +362,6 @@ describe("a request for a tunnel", () => {
     for (const [answer, result] of answers) {
       const receiver = await rawServer((socket) => socket.once("data", () => socket.end(answer)))
       expect(await sendBy(`http://127.0.0.1:${port}`, receiver.url)).toEqual(result)
-      receiver.close()
     }
   })
 })

@@ -1,18 +1,14 @@
 import { once } from "node:events"
 import * as Http from "node:http"
 import * as Net from "node:net"
-import { createTenure } from "@tenure/core"
-import { memory } from "@tenure/memory"
 import { send } from "@tenure/testing/conformance"
-import { describe, expect, it, vi } from "vitest"
+import { describe, expect, it, onTestFinished, vi } from "vitest"
 import { WebSocket, WebSocketServer } from "ws"
 import { toNodeHandler } from "../src/handler.ts"
 import { attachRealtime } from "../src/realtime.ts"
 import { serve } from "../src/server.ts"
-import { type Running, serving as servingStandalone } from "./support.ts"
+import { type Running, listenDuringTest, prepared, serving } from "./support.ts"
 import { connect } from "./web-socket-client.ts"
-
-const serving = (test: (running: Running) => Promise<void>) => () => servingStandalone(test)
 
 const bearer = ({ token }: { readonly token: string }) => ({ authorization: `Bearer ${token}` })
 
@@ -33,8 +29,7 @@ const ticketPath = async (running: Running): Promise<string> => {
 }
 
 describe("a connection", () => {
-  it(
-    "gets the events of a project, each page with its cursor",
+  it("gets the events of a project, each page with its cursor", () =>
     serving(async (running) => {
       const client = await connect(running.url, bearer(running))
       client.send({ ...subscribe, types: ["a.b"] })
@@ -48,12 +43,9 @@ describe("a connection", () => {
         event: { id, type: "a.b", timestamp: expect.any(String), data: { of: "a.b" } },
       })
       expect(cursor).toEqual({ type: "cursor", cursor: expect.any(String) })
-      client.webSocket.close()
-    }),
-  )
+    }))
 
-  it(
-    "goes on exactly after the cursor of one that was cut",
+  it("goes on exactly after the cursor of one that was cut", () =>
     serving(async (running) => {
       const before = await connect(running.url, bearer(running))
       before.send(subscribe)
@@ -70,81 +62,50 @@ describe("a connection", () => {
         { event: { id: ids[2] } },
         { type: "cursor" },
       ])
-      later.webSocket.close()
-    }),
-  )
+    }))
 
-  it(
-    "is told to begin anew if its cursor has expired, and can do so",
+  it("is told to begin anew if its cursor has expired, and can do so", () =>
     serving(async (running) => {
       const client = await connect(running.url, bearer(running))
       client.send({ ...subscribe, after: "of.another.history" })
       expect(await client.frames(1)).toEqual([{ type: "reset", reason: "cursor_expired" }])
       client.send(subscribe)
       expect((await client.frames(2))[1]).toMatchObject({ type: "cursor" })
-      client.webSocket.close()
-    }),
-  )
+    }))
 
-  it(
-    "opens with a ticket, once",
+  it("opens with a ticket, once", () =>
     serving(async (running) => {
       const path = await ticketPath(running)
       const client = await connect(running.url, {}, path)
       client.send(subscribe)
       expect(await client.frames(1)).toMatchObject([{ type: "cursor" }])
       await expect(connect(running.url, {}, path)).rejects.toThrow("401")
-      client.webSocket.close()
-    }),
-  )
+    }))
 
-  it("is closed at once when the server closes", async () => {
-    let closed: Promise<number> | undefined
-    await servingStandalone(async (running) => {
-      const client = await connect(running.url, bearer(running))
-      client.send(subscribe)
-      await client.frames(1)
-      ;({ closed } = client)
-    })
-    expect(await closed).toBe(1001)
-  })
+  const pongs = Array.from({ length: 100 }, () => ({ type: "pong" }))
 
-  it.each<readonly [string, unknown, number]>([
-    ["is not JSON", "{", 4400],
-    ["is no object", "7", 4400],
-    ["has an unknown type", { type: "unsubscribe" }, 4400],
-    ["has an unknown field", { ...subscribe, afterr: "start" }, 4422],
-    ["has no project", { type: "subscribe" }, 4422],
-    ["has an invalid cursor", { ...subscribe, after: " " }, 4422],
-    ["has invalid types", { ...subscribe, types: [7] }, 4422],
-    ["has a project that the key does not open", { ...subscribe, project: "p2" }, 4404],
-    ["is long", { ...subscribe, after: "x".repeat(17_000) }, 1009],
-  ])("is closed after a frame that %s", async (_name, frame, code) => {
-    await servingStandalone(async (running) => {
+  it.each<readonly [string, ReadonlyArray<unknown>, number]>([
+    ["a frame that is not JSON", ["{"], 4400],
+    ["a frame that is no object", ["7"], 4400],
+    ["an unknown type", [{ type: "unsubscribe" }], 4400],
+    ["an unknown field", [{ ...subscribe, afterr: "start" }], 4422],
+    ["a subscription without a project", [{ type: "subscribe" }], 4422],
+    ["an invalid cursor", [{ ...subscribe, after: " " }], 4422],
+    ["invalid types", [{ ...subscribe, types: [7] }], 4422],
+    ["a project that the key does not open", [{ ...subscribe, project: "p2" }], 4404],
+    ["a frame that is long", [{ ...subscribe, after: "x".repeat(17_000) }], 1009],
+    ["a binary frame", [new Uint8Array(3)], 1003],
+    ["a second subscription", [subscribe, subscribe], 4400],
+    ["too many frames", pongs, 4429],
+  ])("is closed after %s", async (_name, frames, code) => {
+    await serving(async (running) => {
       const client = await connect(running.url, bearer(running))
-      client.send(frame)
+      for (const frame of frames) client.send(frame)
       expect(await client.closed).toBe(code)
     })
   })
 
-  it(
-    "is closed after a binary frame, a second subscription, or too many frames",
-    serving(async (running) => {
-      const binary = await connect(running.url, bearer(running))
-      binary.webSocket.send(new Uint8Array(3))
-      expect(await binary.closed).toBe(1003)
-      const twice = await connect(running.url, bearer(running))
-      twice.send(subscribe)
-      twice.send(subscribe)
-      expect(await twice.closed).toBe(4400)
-      const many = await connect(running.url, bearer(running))
-      for (let count = 0; count < 100; count++) many.send({ type: "pong" })
-      expect(await many.closed).toBe(4429)
-    }),
-  )
-
-  it(
-    "is closed after too many pings or pongs, and cut if they go on",
+  it("is closed after too many pings or pongs, and cut if they go on", () =>
     serving(async (running) => {
       for (const kind of ["ping", "pong"] as const) {
         const some = await connect(running.url, bearer(running))
@@ -159,9 +120,21 @@ describe("a connection", () => {
       flood.on("error", () => {}).write(Buffer.alloc(1_000_000, ping))
       await new Promise((resolve) => flood.resume().on("close", resolve))
       vi.useRealTimers()
-    }),
-  )
+    }))
 })
+
+/** Sends a request with some header fields, and returns the response and its text. */
+const respond = async (
+  url: string,
+  headers: Http.OutgoingHttpHeaders,
+  method = "GET",
+  body?: string,
+) => {
+  const request = Http.request(url, { method, headers })
+  request.end(body)
+  const [response]: Array<Http.IncomingMessage> = await once(request, "response")
+  return { response, text: (await response?.toArray())?.join("") ?? "" }
+}
 
 /** Sends a request for a connection, and returns the response that refuses it. */
 const refused = async (
@@ -172,19 +145,14 @@ const refused = async (
 ) => {
   const upgrade = { connection: "upgrade", upgrade: "websocket" }
   const key = { "sec-websocket-key": "AAAAAAAAAAAAAAAAAAAAAA==", "sec-websocket-version": "13" }
-  const request = Http.request(new URL(path, url), {
-    method,
-    headers: { ...upgrade, ...key, ...headers },
-  })
-  request.end()
-  const [response]: Array<Http.IncomingMessage> = await once(request, "response")
-  const body: unknown = JSON.parse((await response?.toArray())?.join("") ?? "")
+  const fields = { ...upgrade, ...key, ...headers }
+  const { response, text } = await respond(new URL(path, url).href, fields, method)
+  const body: unknown = JSON.parse(text)
   return { status: response?.statusCode, headers: response?.headers, body: Object(body) }
 }
 
 describe("a request for a connection", () => {
-  it(
-    "is answered as all others before it is one",
+  it("is answered as all others before it is one", () =>
     serving(async (running) => {
       const stranger = await refused(running.url, { "sec-websocket-protocol": "tenure.v1" })
       expect(stranger).toMatchObject({
@@ -201,11 +169,9 @@ describe("a request for a connection", () => {
       expect(http).toMatchObject({ status: 426, headers: { upgrade: "websocket" } })
       const plain = await send(running.url, { method: "GET", path: "/v2/realtime", headers: {} })
       expect(plain).toMatchObject({ status: 426, headers: { upgrade: "websocket" } })
-    }),
-  )
+    }))
 
-  it(
-    "is refused if the key has ten connections",
+  it("is refused if the key has ten connections", () =>
     serving(async (running) => {
       const open = () => connect(running.url, bearer(running))
       const clients = await Promise.all(Array.from({ length: 10 }, open))
@@ -216,12 +182,9 @@ describe("a request for a connection", () => {
       expect(eleventh).toMatchObject({ status: 429, headers: { "retry-after": "20" } })
       clients[0]?.webSocket.terminate()
       await expect.poll(() => open().then(({ webSocket }) => webSocket.terminate())).toBeUndefined()
-      for (const { webSocket } of clients) webSocket.terminate()
-    }),
-  )
+    }))
 
-  it(
-    "that is no handshake is answered with an envelope, and uses up no ticket",
+  it("that is no handshake is answered with an envelope, and uses up no ticket", () =>
     serving(async (running) => {
       const path = await ticketPath(running)
       const cases: ReadonlyArray<readonly [Http.OutgoingHttpHeaders, object, string?]> = [
@@ -239,43 +202,30 @@ describe("a request for a connection", () => {
         expect(response).toMatchObject({ body: { ok: false, code: response.status }, ...expected })
       }
       // A parameter of the host's own does not hurt.
-      const client = await connect(running.url, {}, `${path}&as=ann`)
-      client.webSocket.terminate()
-    }),
-  )
+      await connect(running.url, {}, `${path}&as=ann`)
+    }))
 
-  it(
-    "that cannot be read is answered so",
+  it("that cannot be read is answered so", () =>
     serving(async (running) => {
       const long = { method: "GET", path: "/v2/realtime", headers: { a: "a".repeat(20_000) } }
       expect(await send(running.url, long)).toMatchObject({ status: 431 })
-    }),
-  )
+    }))
 
-  it(
-    "leaves no slot taken if the handshake fails",
+  it("leaves no slot taken if the handshake fails", () =>
     serving(async (running) => {
       const headers = { ...bearer(running), "sec-websocket-protocol": "tenure.v1" }
       for (let count = 0; count < 12; count++) {
-        const request = Http.request(new URL("/v2/realtime", running.url), {
-          headers: { ...headers, connection: "upgrade", upgrade: "websocket" },
-        })
-        request.end()
-        const [response]: Array<Http.IncomingMessage> = await once(request, "response")
+        const fields = { ...headers, connection: "upgrade", upgrade: "websocket" }
+        const { response } = await respond(`${running.url}/v2/realtime`, fields)
         expect(response?.statusCode).toBe(426)
-        response?.resume()
       }
-      const client = await connect(running.url, bearer(running))
-      client.webSocket.terminate()
-    }),
-  )
+      await connect(running.url, bearer(running))
+    }))
 })
 
 /** Runs a test on the server of a host that has a path of its own. */
 const onHost = async (test: (server: Http.Server, running: Running) => Promise<void>) => {
-  const tenure = await createTenure({ stores: memory() })
-  await tenure.memberships.createProject("p1")
-  const { token } = await tenure.apiKeys.issue({ projects: ["p1"] })
+  const { tenure, token } = await prepared()
   const handler = toNodeHandler(tenure)
   const server = Http.createServer((request, response) =>
     handler(request, response, () => {
@@ -283,20 +233,13 @@ const onHost = async (test: (server: Http.Server, running: Running) => Promise<v
     }),
   )
   const attached = attachRealtime(server, tenure)
-  await once(server.listen(0, "127.0.0.1"), "listening")
-  const address = server.address()
-  const port = typeof address === "object" ? address?.port : undefined
-  await test(server, { url: `http://127.0.0.1:${port}`, token, tenure })
-  attached.close()
-  server.closeAllConnections()
-  await new Promise((resolve) => server.close(resolve))
-  await tenure.close()
+  const url = await listenDuringTest(server)
+  onTestFinished(() => attached.close())
+  await test(server, { url, token, tenure })
 }
 
 it("a server that drains asks clients to connect again, and accepts further connections", async () => {
-  const tenure = await createTenure({ stores: memory() })
-  await tenure.memberships.createProject("p1")
-  const { token } = await tenure.apiKeys.issue({ projects: ["p1"] })
+  const { tenure, token } = await prepared()
   const server = await serve(tenure)
   const before = await connect(server.url, bearer({ token }))
   server.drain()
@@ -306,7 +249,6 @@ it("a server that drains asks clients to connect again, and accepts further conn
   expect(await later.frames(1)).toMatchObject([{ type: "cursor" }])
   await server.close()
   expect(await later.closed).toBe(1001)
-  await tenure.close()
 })
 
 describe("the server of a host", () => {
@@ -316,13 +258,9 @@ describe("the server of a host", () => {
         ["GET", undefined],
         ["POST", "a body"],
       ] as const) {
-        const request = Http.request(url, {
-          method,
-          headers: { connection: "Upgrade, HTTP2-Settings", upgrade: "h2c" },
-        })
-        request.end(body)
-        const [response]: Array<Http.IncomingMessage> = await once(request, "response")
-        expect((await response?.toArray())?.join("")).toBe(`own ${body ?? ""}`)
+        const headers = { connection: "Upgrade, HTTP2-Settings", upgrade: "h2c" }
+        const { text } = await respond(url, headers, method, body)
+        expect(text).toBe(`own ${body ?? ""}`)
       }
     }))
 
@@ -353,6 +291,17 @@ const requestOf = (line: string, ...fields: ReadonlyArray<string>): string =>
 
 const upgradeTo = (protocol: string) => ["Connection: Upgrade", `Upgrade: ${protocol}`]
 
+/** A request for a connection. */
+const opening = (token: string): string =>
+  requestOf(
+    "GET /v2/realtime",
+    ...upgradeTo("websocket"),
+    "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
+    "Sec-WebSocket-Version: 13",
+    "Sec-WebSocket-Protocol: tenure.v1",
+    `Authorization: Bearer ${token}`,
+  )
+
 /** Answers with the request in a header, and with a body that exceeds what a socket takes at once. */
 const echo: Http.RequestListener = (request, response) => {
   request.resume().on("end", async () => {
@@ -367,7 +316,7 @@ const echo: Http.RequestListener = (request, response) => {
 
 /** Runs a test with both kinds of servers, which answer all requests by `echo`. */
 const withEcho = async (test: (running: Running) => Promise<void>): Promise<void> => {
-  await servingStandalone(test, { listener: echo })
+  await serving(test, { listener: echo })
   await onHost(async (server, running) => {
     server.removeAllListeners("request").on("request", echo)
     await test(running)
@@ -461,15 +410,7 @@ describe("a connection", () => {
   it("opens after the earlier requests on it are answered", () =>
     withEcho(async ({ token, url }) => {
       const socket = Net.connect(Number(new URL(url).port), "127.0.0.1")
-      const opening = requestOf(
-        "GET /v2/realtime",
-        ...upgradeTo("websocket"),
-        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
-        "Sec-WebSocket-Version: 13",
-        "Sec-WebSocket-Protocol: tenure.v1",
-        `Authorization: Bearer ${token}`,
-      )
-      socket.write(requestOf("GET /a") + requestOf("GET /b") + opening)
+      socket.write(requestOf("GET /a") + requestOf("GET /b") + opening(token))
       let received = ""
       for await (const chunk of socket) {
         received += String(chunk)
@@ -485,8 +426,7 @@ describe("a connection", () => {
   it("opens beside another server of WebSockets for a path of its own", () =>
     onHost(async (server, running) => {
       const others = new WebSocketServer({ server, path: "/chat" })
-      const client = await connect(running.url, bearer(running))
-      client.webSocket.close()
+      await connect(running.url, bearer(running))
       const chat = new WebSocket(`${running.url.replace("http", "ws")}/chat`)
       await once(chat, "open")
       chat.terminate()
@@ -495,29 +435,18 @@ describe("a connection", () => {
 
   it("opens at each of several APIs on one server", () =>
     onHost(async (server, running) => {
-      const other = await createTenure({ stores: memory() })
-      await other.memberships.createProject("p1")
-      const { token } = await other.apiKeys.issue({ projects: ["p1"] })
+      const { tenure: other, token } = await prepared()
       const attached = attachRealtime(server, other, { mountPath: "/other" })
-      const clients = [
-        await connect(running.url, bearer(running)),
-        await connect(running.url, bearer({ token }), "/other/v2/realtime"),
-      ]
-      for (const { webSocket } of clients) webSocket.close()
-      const request = Http.request(running.url, {
-        headers: { connection: "Upgrade", upgrade: "x" },
-      })
-      request.end()
-      const [response]: Array<Http.IncomingMessage> = await once(request, "response")
+      await connect(running.url, bearer(running))
+      await connect(running.url, bearer({ token }), "/other/v2/realtime")
+      const { response } = await respond(running.url, { connection: "Upgrade", upgrade: "x" })
       expect(response?.statusCode).toBe(200)
-      response?.resume()
       attached.close()
-      await other.close()
     }))
 })
 
 it("a connection whose upgrades are ignored gathers no listeners, and is closed after a hundred", () =>
-  servingStandalone(async ({ url }) => {
+  serving(async ({ url }) => {
     const socket = Net.connect(Number(new URL(url).port), "127.0.0.1")
     const ended = once(socket, "close")
     const warnings: Array<Error> = []
@@ -540,19 +469,7 @@ it("a connection whose upgrades are ignored gathers no listeners, and is closed 
 /** Opens a connection by hand, and returns its socket after the handshake. */
 const openRaw = async ({ token, url }: Running): Promise<Net.Socket> => {
   const socket = Net.connect(Number(new URL(url).port), "127.0.0.1")
-  socket.write(
-    [
-      "GET /v2/realtime HTTP/1.1",
-      "Host: x",
-      "Connection: Upgrade",
-      "Upgrade: websocket",
-      "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
-      "Sec-WebSocket-Version: 13",
-      "Sec-WebSocket-Protocol: tenure.v1",
-      `Authorization: Bearer ${token}`,
-      "\r\n",
-    ].join("\r\n"),
-  )
+  socket.write(opening(token))
   const [head]: Array<Buffer> = await once(socket, "data")
   expect(String(head)).toMatch(/^HTTP\/1.1 101 /)
   return socket
@@ -560,16 +477,8 @@ const openRaw = async ({ token, url }: Running): Promise<Net.Socket> => {
 
 /** A frame with a mask of zeros. */
 const masked = (first: number, payload: Buffer): Buffer => {
-  const head = Buffer.from([
-    first,
-    0x80 | 126,
-    payload.length >> 8,
-    payload.length & 255,
-    0,
-    0,
-    0,
-    0,
-  ])
+  const head = Buffer.from([first, 0x80 | 126, 0, 0, 0, 0, 0, 0])
+  head.writeUInt16BE(payload.length, 2)
   return Buffer.concat([head, payload])
 }
 
@@ -597,15 +506,14 @@ describe("bytes that are no protocol", () => {
       1009,
     ],
   ])("%s closes the connection", async (_name, bytes, code) => {
-    await servingStandalone(async (running) => {
+    await serving(async (running) => {
       const socket = await openRaw(running)
       socket.write(bytes)
       expect(await codeOf(socket)).toBe(code)
     })
   })
 
-  it(
-    "do not disturb other connections, and neither does one that reads nothing",
+  it("do not disturb other connections, and neither does one that reads nothing", () =>
     serving(async (running) => {
       const reader = await connect(running.url, bearer(running))
       reader.send(subscribe)
@@ -624,13 +532,11 @@ describe("bytes that are no protocol", () => {
       const half = await openRaw(running)
       half.end()
       await once(half.resume(), "close")
-      reader.webSocket.terminate()
-    }),
-  )
+    }))
 })
 
 it("a WebSocket of the runtime needs no library", () =>
-  servingStandalone(async (running) => {
+  serving(async (running) => {
     expect(globalThis.WebSocket).not.toBe(WebSocket)
     const url = running.url.replace("http", "ws") + (await ticketPath(running))
     const socket = new globalThis.WebSocket(url, "tenure.v1")

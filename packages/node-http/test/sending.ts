@@ -1,7 +1,6 @@
 /** Helpers for the tests of the transport. */
 
 import { subscribe, unsubscribe } from "node:diagnostics_channel"
-import * as Net from "node:net"
 import { Setting, addressPolicyOptions } from "@tenure/core/internal"
 import { AddressPolicy, WebhookTransport } from "@tenure/core/transport"
 import * as Effect from "effect/Effect"
@@ -56,27 +55,6 @@ export const send = (
   allowed?: ReadonlyArray<string>,
   transport?: typeof nodeTransport,
 ): Promise<number | string> => sending((one) => one(url), allowed, transport)
-
-/** Starts a server that passes each connection to `handle`. */
-export const rawServer = async (handle: (socket: Net.Socket) => void) => {
-  const sockets = new Set<Net.Socket>()
-  const server = Net.createServer((socket) => {
-    sockets.add(socket)
-    socket.on("error", () => {})
-    handle(socket)
-  })
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-  const address = server.address()
-  const port = typeof address === "object" ? address?.port : 0
-  return {
-    url: `http://127.0.0.1:${port}/`,
-    sockets,
-    close: () => {
-      for (const socket of sockets) socket.destroy()
-      server.close()
-    },
-  }
-}
 
 /** Calls a function when the client has received the next response, or its beginning. */
 export const onResponse = (then: () => void): void => {

@@ -1,15 +1,15 @@
 import { EventEmitter, once } from "node:events"
 import { createServer } from "node:http"
 import * as Http2 from "node:http2"
-import type { Server, Socket } from "node:net"
+import type { Socket } from "node:net"
 import { text } from "node:stream/consumers"
 import type { ApiRequest, TextStream } from "@tenure/core/adapter"
 import { parseResponses } from "@tenure/testing/conformance"
-import { afterEach, describe, expect, it, vi } from "vitest"
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { toNodeHandler } from "../src/handler.ts"
 import { serve } from "../src/server.ts"
 import { toReadable } from "../src/streams.ts"
-import { answering, connect, lines, ok } from "./support.ts"
+import { answering, connect, lines, listenDuringTest, ok, serveDuringTest } from "./support.ts"
 
 const get = lines("GET /stream HTTP/1.1", "Host: a")
 const other = lines("GET /other HTTP/1.1", "Host: a")
@@ -72,19 +72,10 @@ async function* on(socket: Socket) {
   while (true) yield await once(socket, "data")
 }
 
-/** Has a server listen, and returns its URL. */
-const listening = async (server: Server): Promise<string> => {
-  server.listen(0, "127.0.0.1")
-  await once(server, "listening")
-  const address = server.address()
-  return `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}`
-}
-
 describe("a stream", () => {
   it("is not read while the socket of its client is full", async () => {
     const stream = endless("x".repeat(65_536))
-    const server = await serve(streaming(stream), { shutdownTimeout: 0 })
-    const client = await connect(server.url)
+    const client = await connect(await serveDuringTest(streaming(stream)))
     client.pause()
     client.write(get)
     await expect.poll(() => stream.seen.taken).toBeGreaterThan(0)
@@ -95,20 +86,16 @@ describe("a stream", () => {
     await expect.poll(() => stream.seen.taken).toBeGreaterThan(taken)
     client.destroy()
     await expect.poll(() => stream.seen.isReturned).toBe(true)
-    await server.close()
   })
 
   it("ends when its client goes, and when it ends its side", async () => {
     for (const leave of ["destroy", "end"] as const) {
       const stream = endless("a", 1)
-      const server = await serve(streaming(stream))
-      const client = await connect(server.url)
+      const client = await connect(await serveDuringTest(streaming(stream)))
       client.write(get)
       await received(client, "\r\na\r\n")
       client[leave]()
       await expect.poll(() => stream.seen.isReturned).toBe(true)
-      client.destroy()
-      await server.close()
     }
   })
 
@@ -143,7 +130,7 @@ describe("a stream", () => {
   it("is sent over HTTP/2, and ends when its client cancels it", async () => {
     const stream = endless("a", 2)
     const server = Http2.createServer(toNodeHandler(streaming(stream)))
-    const session = Http2.connect(await listening(server))
+    const session = Http2.connect(await listenDuringTest(server))
     const request = session.request({ ":path": "/stream" })
     const [headers] = await once(request, "response")
     expect(headers).toMatchObject({ ":status": 200, "content-type": "text/event-stream" })
@@ -151,7 +138,6 @@ describe("a stream", () => {
     request.close(Http2.constants.NGHTTP2_CANCEL)
     await expect.poll(() => stream.seen.isReturned).toBe(true)
     session.close()
-    server.close()
   })
 
   it("breaks off if what a host writes with in place of Node throws", async () => {
@@ -162,11 +148,9 @@ describe("a stream", () => {
       }
       toNodeHandler(streaming(stream))(request, response)
     })
-    const client = await connect(await listening(server))
+    const client = await connect(await listenDuringTest(server))
     client.write(get)
     await expect.poll(() => stream.seen.isReturned).toBe(true)
-    client.destroy()
-    server.close()
   })
 
   it("ends at once if its client has gone before it began", async () => {
@@ -183,20 +167,19 @@ describe("a stream", () => {
       response.on("close", () => exchange.emit("left"))
       toNodeHandler(tenure)(request, response)
     })
-    const client = await connect(await listening(server))
+    const client = await connect(await listenDuringTest(server))
     client.write(get)
     await arrived
     client.destroy()
     await expect.poll(() => stream.seen).toEqual({ taken: 0, isReturned: true })
-    server.close()
   })
 })
 
 describe("a stream that nobody reads", () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }))
   afterEach(() => void vi.useRealTimers())
 
   it("breaks off after a minute", async () => {
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
     const stream = endless("a")
     const readable = toReadable(stream.texts).on("error", () => {})
     readable.once("readable", () => {})
@@ -209,7 +192,6 @@ describe("a stream that nobody reads", () => {
   })
 
   it("keeps no timer once it has ended or was destroyed", async () => {
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
     for (const leave of ["end", "destroy"] as const) {
       const stream = endless("a", 0)
       const readable = toReadable(stream.texts)
@@ -223,7 +205,6 @@ describe("a stream that nobody reads", () => {
   })
 
   it("goes on as long as a text is read each minute", async () => {
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
     const stream = endless("a")
     const readable = toReadable(stream.texts)
     const iterator = readable[Symbol.asyncIterator]()

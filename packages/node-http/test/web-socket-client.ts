@@ -1,7 +1,7 @@
 /** A client of WebSocket connections. */
 
 import { once } from "node:events"
-import { expect } from "vitest"
+import { expect, onTestFinished } from "vitest"
 import { WebSocket } from "ws"
 
 const protocol = "tenure.v1"
@@ -16,7 +16,7 @@ export interface Client {
   readonly closed: Promise<number>
 }
 
-/** Opens a connection. Rejects with an error that names the status, if it is refused. */
+/** Opens a connection until the test has finished. Rejects with an error that names the status, if it is refused. */
 export const connect = async (
   url: string,
   headers: Record<string, string> = {},
@@ -26,10 +26,14 @@ export const connect = async (
   const received: Array<Record<string, unknown>> = []
   webSocket.on("message", (data) => received.push(JSON.parse(String(data))))
   await once(webSocket, "open")
+  onTestFinished(() => webSocket.terminate())
   const closed = once(webSocket, "close").then(([code]) => Number(code))
   return {
     webSocket,
-    send: (frame) => webSocket.send(typeof frame === "string" ? frame : JSON.stringify(frame)),
+    send: (frame) =>
+      webSocket.send(
+        typeof frame === "string" || frame instanceof Uint8Array ? frame : JSON.stringify(frame),
+      ),
     frames: async (count) => {
       await expect.poll(() => received.length, { interval: 5 }).toBeGreaterThanOrEqual(count)
       return received.slice(0, count)

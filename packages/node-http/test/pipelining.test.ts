@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks"
 import { subscribe, unsubscribe } from "node:diagnostics_channel"
 import { once } from "node:events"
 import { type Server, createServer } from "node:http"
@@ -6,9 +7,19 @@ import { text } from "node:stream/consumers"
 import { parseResponses } from "@tenure/testing/conformance"
 import { describe, expect, it } from "vitest"
 import { toNodeHandler } from "../src/handler.ts"
-import { orderRequests } from "../src/pipelining.ts"
-import { serve } from "../src/server.ts"
-import { answering, body, connect, extendOne, gated, lines, ok } from "./support.ts"
+import { afterPendingTurns, nextTurn, orderRequests } from "../src/pipelining.ts"
+import {
+  answering,
+  body,
+  connect,
+  extendOne,
+  gated,
+  lines,
+  listenDuringTest,
+  ok,
+  serveDuringTest,
+  serving,
+} from "./support.ts"
 
 const get = lines("GET / HTTP/1.1", "Host: a")
 const patch =
@@ -24,20 +35,11 @@ const connected = async (
   server: Server,
   test: (client: Socket, served: Socket, url: string) => Promise<void>,
 ): Promise<void> => {
-  server.listen(0, "127.0.0.1")
-  await once(server, "listening")
-  const address = server.address()
-  const url = `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}`
+  const url = await listenDuringTest(server)
   const accepted = once(server, "connection")
   const client = await connect(url)
   const [served] = await accepted
-  try {
-    await test(client, served, url)
-  } finally {
-    client.destroy()
-    server.closeAllConnections()
-    server.close()
-  }
+  await test(client, served, url)
 }
 
 /** Lets the event loop turn until nothing more can happen by itself. */
@@ -123,62 +125,56 @@ describe("a connection", () => {
     })
   })
 
+  /** A Tenure that answers with the statuses, one after another. */
+  const refusing = (maxRefusals: number, ...statuses: ReadonlyArray<number>) => {
+    const left = [...statuses]
+    const tenure = answering(async () => ({ ...ok, status: left.shift() ?? 429 }))
+    return { left, tenure: { ...tenure, maxRefusals } }
+  }
+
+  /** The statuses of seven pipelined requests, and what is said of the connection. */
+  const seven = async (client: Socket, request = get) => {
+    client.write(request.repeat(7))
+    const responses = parseResponses(await text(client))
+    return responses.map(({ headers, status }) => `${status} ${headers["connection"]}`)
+  }
+
   it("closes after so many refusals in a row", async () => {
-    const statuses = [429, 429, 200, 429, 429, 429, 200]
-    const tenure = answering(async () => ({ ...ok, status: statuses.shift() ?? 500 }))
-    const handler = toNodeHandler({ ...tenure, maxRefusals: 3 })
-    await connected(createServer(handler), async (client) => {
-      const chunks: Array<unknown> = []
-      client.on("data", (data) => chunks.push(data))
-      client.write(get.repeat(7))
-      await once(client, "end")
-      const responses = parseResponses(chunks.join(""))
-      expect(responses.map(({ headers, status }) => [status, headers["connection"]])).toEqual([
-        [429, "keep-alive"],
-        [429, "keep-alive"],
-        [200, "keep-alive"],
-        [429, "keep-alive"],
-        [429, "keep-alive"],
-        [429, "close"],
+    const { left, tenure } = refusing(3, 429, 429, 200, 429, 429, 429, 200)
+    await connected(createServer(toNodeHandler(tenure)), async (client) => {
+      expect(await seven(client)).toEqual([
+        "429 keep-alive",
+        "429 keep-alive",
+        "200 keep-alive",
+        "429 keep-alive",
+        "429 keep-alive",
+        "429 close",
       ])
     })
-    expect(statuses).toEqual([200])
+    expect(left).toEqual([200])
   })
 
   it("closes after so many refusals by a handler that is not Tenure's for Node", async () => {
-    const statuses = [429, 429, 200, 429, 429, 429, 200]
+    const left = [429, 429, 200, 429, 429, 429, 200]
     const server = createServer((_request, response) =>
-      response.writeHead(statuses.shift() ?? 500, { "Content-Length": 0 }).end(),
+      response.writeHead(left.shift() ?? 500, { "Content-Length": 0 }).end(),
     )
     await connected(orderRequests(server, { maxRefusals: 3 }), async (client) => {
-      client.write(get.repeat(7))
-      const responses = parseResponses(await text(client))
-      expect(responses.map(({ status }) => status)).toEqual([429, 429, 200, 429, 429, 429])
+      expect(await seven(client)).toHaveLength(6)
     })
-    expect(statuses).toEqual([200])
+    expect(left).toEqual([200])
   })
 
   it("counts each refusal once if the server is put in order, too", async () => {
-    const tenure = answering(async () => ({ ...ok, status: 429 }))
-    const handler = toNodeHandler({ ...tenure, maxRefusals: 5 })
-    const server = orderRequests(createServer(handler), { maxRefusals: 3 })
-    await connected(server, async (client) => {
-      client.write(get.repeat(7))
-      expect(parseResponses(await text(client))).toHaveLength(5)
+    const server = createServer(toNodeHandler(refusing(5).tenure))
+    await connected(orderRequests(server, { maxRefusals: 3 }), async (client) => {
+      expect(await seven(client)).toHaveLength(5)
     })
   })
 
   it("closes after so many refusals of requests without a Host header", async () => {
-    const tenure = answering(async () => ({ ...ok, status: 429 }))
-    const server = await serve({ ...tenure, maxRefusals: 3 }, { shutdownTimeout: 0 })
-    const client = await connect(server.url)
-    const chunks: Array<unknown> = []
-    client.on("data", (data) => chunks.push(data))
-    client.write(lines("GET / HTTP/1.1").repeat(7))
-    await once(client, "end")
-    expect(parseResponses(chunks.join(""))).toHaveLength(3)
-    client.destroy()
-    await server.close()
+    const url = await serveDuringTest(refusing(3).tenure, { shutdownTimeout: 0 })
+    expect(await seven(await connect(url), lines("GET / HTTP/1.1"))).toHaveLength(3)
   })
 })
 
@@ -221,7 +217,6 @@ describe("once a connection has sent many requests at once", () => {
         while (made() < before + 10) await settled()
         await settled()
         expect((made() - before) / 10).toBeLessThan(50)
-        for (const other of others) other.destroy()
       })
     }))
 
@@ -266,7 +261,6 @@ describe("once a connection has sent many requests at once", () => {
       const ended = new Promise((resolve) => third.on("end", resolve).on("close", resolve))
       third.resume().write(upgrade + "x".repeat(5000))
       await ended
-      second.destroy()
     })
   })
 })
@@ -292,26 +286,97 @@ it("a connection that was upgraded stays as it is when another one sends many re
     first.write(`${"x".repeat(3000)}over`)
     expect(await echoed).toHaveLength(3004)
     expect(readers).not.toContain(undefined)
-    second.destroy()
   })
 })
 
-describe("orderRequests", () => {
-  it("puts the requests of any host in order", async () => {
-    let atOnce = 0
-    const server = orderRequests(
-      createServer((_request, response) => {
-        expect(++atOnce).toBe(1)
-        setImmediate(() => {
-          atOnce--
-          response.end("{}")
-        })
-      }),
-    )
-    await connected(server, async (client) => {
-      const answers = received(client, "HTTP/1.1 200", 100)
-      client.write(get.repeat(100))
-      await answers
+it("the requests of any host are put in order", async () => {
+  let atOnce = 0
+  const server = orderRequests(
+    createServer((_request, response) => {
+      expect(++atOnce).toBe(1)
+      setImmediate(() => {
+        atOnce--
+        response.end("{}")
+      })
+    }),
+  )
+  await connected(server, async (client) => {
+    const answers = received(client, "HTTP/1.1 200", 100)
+    client.write(get.repeat(100))
+    await answers
+  })
+})
+
+it("turns run in order, and a turn that is added during another runs last", async () => {
+  const taken: Array<string> = []
+  await new Promise<void>((resolve) => {
+    nextTurn(() => {
+      taken.push("first")
+      nextTurn(() => {
+        taken.push("last")
+        resolve()
+      })
     })
+    nextTurn(() => taken.push("second"))
+    expect(taken).toEqual([])
+  })
+  expect(taken).toEqual(["first", "second", "last"])
+})
+
+it("what runs after turns runs after all of them, in their order", async () => {
+  const taken: Array<string> = []
+  await new Promise<void>((resolve) => {
+    nextTurn(() => {
+      taken.push("first")
+      afterPendingTurns(() => taken.push("after first"))
+    })
+    nextTurn(() => {
+      taken.push("second")
+      afterPendingTurns(resolve)
+    })
+  })
+  afterPendingTurns(() => taken.push("at once"))
+  expect(taken).toEqual(["first", "second", "after first", "at once"])
+})
+
+it("a batch leaves few objects behind, however many turns wait", async () => {
+  let [pending, most] = [0, 0]
+  const end = () => pending--
+  await new Promise<void>((resolve) => {
+    for (let turn = 0; turn < 200; turn++) {
+      nextTurn(() => {
+        most = Math.max(most, ++pending)
+        process.nextTick(end)
+        if (turn === 199) resolve()
+      })
+    }
+  })
+  expect(most).toBe(64)
+})
+
+it("the host's authentication runs in the async context of the request", async () => {
+  const context = new AsyncLocalStorage<string>()
+  await serving(async ({ tenure }) => {
+    const handler = toNodeHandler(tenure, {
+      authenticate: () => ({ keyId: context.getStore() ?? "nobody", projects: ["p1"] }),
+    })
+    await serving(
+      async ({ url }) => {
+        const extend = async (name: string) => {
+          const headers = { "content-type": "application/json", "x-name": name }
+          const response = await fetch(url + extendOne, { method: "PATCH", headers, body })
+          await response.text()
+          return response.status
+        }
+        const names = Array.from({ length: 10 }, (_, index) => `client${index}`)
+        expect(new Set(await Promise.all(names.map(extend)))).toEqual(new Set([200]))
+        const history = await tenure.memberships.history({ projectId: "p1", limit: names.length })
+        expect(history.map(({ origin }) => origin.keyId).toSorted()).toEqual(names)
+      },
+      {
+        listener: (request, response) =>
+          context.run(String(request.headers["x-name"]), () => handler(request, response)),
+      },
+    )
   })
 })
