@@ -1,62 +1,62 @@
-import { createTenure } from "@tenure/core"
+import { once } from "node:events"
+import { type TenureOptions, createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
-import { nodeTransport } from "@tenure/node-http"
+import { attachRealtime, nodeTransport } from "@tenure/node-http"
 import { adapterSuite, send } from "@tenure/testing/conformance"
-import fastify from "fastify"
-import { describe, expect, it } from "vitest"
+import fastify, { type FastifyServerOptions } from "fastify"
+import { describe, expect, it, onTestFinished } from "vitest"
 import { membershipPlugin } from "../src/index.ts"
 import { host } from "./host.ts"
 
 adapterSuite("Fastify 5", { ...host, testsOperations: false })
 
-describe("in a Fastify backend", () => {
-  const extend = "2099-01-01T00:00:00.000Z"
-  const path = "/v2/projects/p1/memberships/1001/extend"
+const extend = "2099-01-01T00:00:00.000Z"
+const path = "/v2/projects/p1/memberships/1001/extend"
+const webhooks = "/v2/projects/p1/integrations/webhooks"
 
-  /** An app with a member, and the headers that authenticate a request. */
-  const backend = async () => {
-    const tenure = await createTenure({ stores: memory(), transport: nodeTransport })
-    await tenure.memberships.createProject("p1")
-    await tenure.memberships.grant({ projectId: "p1", userId: "1001", endDate: extend })
-    const { token } = await tenure.apiKeys.issue({ projects: ["p1"] })
-    return { app: fastify(), tenure, headers: { authorization: `Bearer ${token}` } }
-  }
-
-  it("the plugin answers injected requests, which need no server", async () => {
-    const { app, headers, tenure } = await backend()
-    await app.register(membershipPlugin, { tenure })
-    const response = await app.inject({ method: "PATCH", url: path, headers, body: { extend } })
-    expect(response.json()).toMatchObject({ code: 200, path, total: 1 })
+/** An app with a member until the test has finished, and a function to extend it. */
+const backend = async (options: FastifyServerOptions = {}, more: TenureOptions = {}) => {
+  const app = fastify(options)
+  const tenure = await createTenure({ ...more, stores: memory(), transport: nodeTransport })
+  onTestFinished(async () => {
+    await app.close()
     await tenure.close()
   })
+  await tenure.memberships.createProject("p1")
+  await tenure.memberships.grant({ projectId: "p1", userId: "1001", endDate: extend })
+  const { token } = await tenure.apiKeys.issue({ projects: ["p1"] })
+  const headers = { authorization: `Bearer ${token}` }
+  const call = (url = path) => app.inject({ method: "PATCH", url, headers, body: { extend } })
+  return { app, call, headers, tenure }
+}
 
-  it("hooks of the host run, and the headers that they set are sent", async () => {
-    const { app, headers, tenure } = await backend()
+describe("in a Fastify backend", () => {
+  it("the plugin answers injected requests, with the headers that hooks of the host set", async () => {
+    const { app, call, tenure } = await backend()
     app.addHook("onRequest", async (_request, reply) => void reply.header("x-host", "1"))
     app.addHook("onSend", async (_request, reply) => void reply.header("x-sent", "1"))
     await app.register(membershipPlugin, { tenure })
-    const response = await app.inject({ method: "PATCH", url: path, headers, body: { extend } })
+    const response = await call()
+    expect(response.json()).toMatchObject({ code: 200, path, total: 1 })
     expect(response.headers).toMatchObject({ "x-host": "1", "x-sent": "1" })
-    await tenure.close()
   })
 
   it("errors of the host's hooks go to the host's error handler", async () => {
-    const { app, headers, tenure } = await backend()
+    const { app, call, tenure } = await backend()
     app.setErrorHandler((error, _request, reply) => reply.code(418).send(String(error)))
     app.addHook("preHandler", async () => {
       throw new Error("not today")
     })
     await app.register(membershipPlugin, { tenure })
-    const response = await app.inject({ method: "PATCH", url: path, headers, body: { extend } })
+    const response = await call()
     expect([response.statusCode, response.body]).toEqual([418, "Error: not today"])
-    await tenure.close()
   })
 
   it("guards of the host run first, whatever the content type", async () => {
     const { app, headers, tenure } = await backend()
     app.addHook("preHandler", async (_request, reply) => reply.code(403).send("not you"))
     await app.register(membershipPlugin, { tenure })
-    const url = "/v2/projects/p1/integrations/webhooks/6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+    const url = `${webhooks}/6ba7b810-9dad-41d1-80b4-00c04fd430c8`
     for (const type of ["x", "", ";", "application/json", "a/b;;", "text/"]) {
       const response = await app.inject({
         method: "DELETE",
@@ -66,12 +66,11 @@ describe("in a Fastify backend", () => {
       expect([403, 415]).toContain(response.statusCode)
       expect(response.body).not.toContain("request_id")
     }
-    await tenure.close()
   })
 
   it("two plugins under two prefixes answer unknown methods and invalid paths", async () => {
     const { app, tenure } = await backend()
-    const other = await createTenure({ stores: memory(), transport: nodeTransport })
+    const { tenure: other } = await backend()
     await app.register(membershipPlugin, { prefix: "/a", tenure })
     await app.register(membershipPlugin, { prefix: "/b/", tenure: other })
     app.all("/other/*", async ({ method, url }) => ({ method, url }))
@@ -85,13 +84,8 @@ describe("in a Fastify backend", () => {
         expect(response.body).toMatchObject({ code: 401, method, path: `${prefix}${suffix}` })
       }
     }
-    const own = `/other${path}`
-    expect((await send(url, { method: "POST", path: own })).body).toEqual({
-      method: "POST",
-      url: own,
-    })
-    await app.close()
-    await Promise.all([tenure.close(), other.close()])
+    const own = { method: "POST", path: `/other${path}` }
+    expect((await send(url, own)).body).toEqual({ method: "POST", url: own.path })
   })
 
   it("the listener of the plugin is removed when the app closes", async () => {
@@ -101,7 +95,6 @@ describe("in a Fastify backend", () => {
     const before = app.server.listenerCount("request")
     await app.close()
     expect(app.server.listenerCount("request")).toBe(before - 1)
-    await tenure.close()
   })
 
   it("routes of the host next to the API stay reachable", async () => {
@@ -114,16 +107,13 @@ describe("in a Fastify backend", () => {
     expect((await app.inject({ url: "/v2/projects/p1/others", headers })).body).toBe("all else")
     const plan = { method: "POST", url: "/v2/projects/p1/plans", body: { a: 1 } } as const
     expect((await app.inject(plan)).json()).toEqual({ a: 1 })
-    await tenure.close()
   })
 
   it("the prefix may contain parameters", async () => {
-    const { app, headers, tenure } = await backend()
+    const { app, call, tenure } = await backend()
     await app.register(membershipPlugin, { prefix: "/:tenant/api", tenure })
     const url = `/acme/api${path}`
-    const response = await app.inject({ method: "PATCH", url, headers, body: { extend } })
-    expect(response.json()).toMatchObject({ code: 200, path: url })
-    await tenure.close()
+    expect((await call(url)).json()).toMatchObject({ code: 200, path: url })
   })
 
   it("requests are authenticated by sessions that a hook has found", async () => {
@@ -139,32 +129,70 @@ describe("in a Fastify backend", () => {
         return user === "" ? undefined : { keyId: user, projects: ["p1"] }
       },
     })
-    const list = (cookie?: string) =>
-      app.inject({
-        url: "/v2/projects/p1/integrations/webhooks",
-        headers: cookie === undefined ? {} : { cookie },
-      })
-    expect((await list("alice")).statusCode).toBe(200)
-    expect((await list()).statusCode).toBe(401)
-    await tenure.close()
+    const list = (headers: Record<string, string>) => app.inject({ url: webhooks, headers })
+    expect((await list({ cookie: "alice" })).statusCode).toBe(200)
+    expect((await list({})).statusCode).toBe(401)
   })
 
   it("requests are counted by request.ip if useFastifyIp is true", async () => {
-    const { tenure } = await backend()
-    const app = fastify({ trustProxy: true })
+    const { app, tenure } = await backend({ trustProxy: true })
     await app.register(membershipPlugin, { tenure, useFastifyIp: true })
-    const remaining = async (client: string) => {
+    for (const [client, remaining] of [
+      ["203.0.113.1", "299"],
+      ["203.0.113.1", "298"],
+      ["203.0.113.2", "299"],
+      // Some proxies add the port.
+      ["203.0.113.2:4711", "298"],
+      // What is not an address counts as the socket's.
+      ["one", "299"],
+      ["two", "298"],
+    ] as const) {
       const response = await app.inject({ url: path, headers: { "x-forwarded-for": client } })
-      return response.headers["x-ratelimit-remaining"]
+      expect(response.headers["x-ratelimit-remaining"]).toBe(remaining)
     }
-    expect(await remaining("203.0.113.1")).toBe("299")
-    expect(await remaining("203.0.113.1")).toBe("298")
-    expect(await remaining("203.0.113.2")).toBe("299")
-    // Some proxies add the port.
-    expect(await remaining("203.0.113.2:4711")).toBe("298")
-    // What is not an address counts as the socket's.
-    expect(await remaining("one")).toBe("299")
-    expect(await remaining("two")).toBe("298")
-    await tenure.close()
+  })
+
+  it("the server follows the feed by WebSocket, and closes with its connections", async () => {
+    const authenticate = () => ({ keyId: "ann", projects: ["p1"] })
+    const { app, tenure } = await backend({}, { authenticate })
+    await app.register(membershipPlugin, { tenure })
+    const realtime = attachRealtime(app.server, tenure)
+    app.addHook("preClose", async () => realtime.close())
+    const url = await app.listen()
+    const socket = new WebSocket(`${url.replace("http", "ws")}/v2/realtime`, "tenure.v1")
+    await once(socket, "open")
+    socket.send(JSON.stringify({ type: "subscribe", project: "p1" }))
+    const [{ data }] = await once(socket, "message")
+    expect(JSON.parse(data)).toMatchObject({ type: "cursor" })
+    const closed = once(socket, "close")
+    await app.close()
+    const [{ code }] = await closed
+    expect(code).toBe(1001)
+  })
+
+  it.each([
+    ['{"useFastifyIP":true}', "useFastifyIP"],
+    ['{"useFastifyIp":"yes"}', "useFastifyIp"],
+    ['{"authenticate":true}', "authenticate"],
+  ])("the options %s are refused by name", async (options, field) => {
+    const { app, tenure } = await backend()
+    const ready = app.register(membershipPlugin, { ...JSON.parse(options), tenure }).after()
+    await expect(ready).rejects.toMatchObject({ _tag: "InvalidInput", field })
+  })
+
+  it("the options of register are Fastify's own", async () => {
+    const { app, tenure } = await backend()
+    const own = { prefix: "/members", logLevel: "warn", logSerializers: {} } as const
+    await app.register(membershipPlugin, { ...own, tenure })
+  })
+
+  it("a missing await is a clear error", async () => {
+    const { app } = await backend()
+    const tenure = createTenure({ stores: memory() })
+    // @ts-expect-error: plain JavaScript does not notice.
+    await expect(app.register(membershipPlugin, { tenure }).after()).rejects.toThrow(
+      "tenure is a promise: write `await createTenure(…)`",
+    )
+    await (await tenure).close()
   })
 })

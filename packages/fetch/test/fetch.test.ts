@@ -1,7 +1,7 @@
 import { type Tenure, createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
-import { afterEach, beforeEach, describe, expect, it } from "vitest"
-import { type RequestInfo, fetchHandler } from "../src/index.ts"
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { type RequestInfo, fetchHandler, toWebStream } from "../src/index.ts"
 
 const origin = "https://backend.example"
 const path = "/v2/projects/p1/memberships/1001/extend"
@@ -31,26 +31,6 @@ const answer = async (given: Request, info?: RequestInfo) => {
   const response = await fetchHandler(tenure)(given, info)
   const content = JSON.parse((await response?.text()) ?? "null")
   return { status: response?.status, headers: response?.headers, content }
-}
-
-/** A stream that counts the chunks that were read, and records whether it was cancelled. */
-const counted = (chunks: number, chunk: Uint8Array) => {
-  let taken = 0
-  let isCancelled = false
-  const stream = new ReadableStream<Uint8Array>(
-    {
-      pull: (controller) => {
-        taken++
-        if (taken > chunks) controller.close()
-        else controller.enqueue(chunk)
-      },
-      cancel: () => {
-        isCancelled = true
-      },
-    },
-    { highWaterMark: 0 },
-  )
-  return { stream, taken: () => taken, isCancelled: () => isCancelled }
 }
 
 describe("a web request", () => {
@@ -108,23 +88,38 @@ describe("a web request", () => {
 })
 
 describe("a body", () => {
+  const streamed = (stream: ReadableStream<Uint8Array>) =>
+    answer(request({ body: stream, duplex: "half" }))
+
   it("is read up to the limit, and then cancelled", async () => {
-    const { isCancelled, stream, taken } = counted(1_000_000, new Uint8Array(1000))
-    const { status } = await answer(request({ body: stream, duplex: "half" }))
+    const seen = { taken: 0, isCancelled: false }
+    const stream = new ReadableStream<Uint8Array>(
+      {
+        pull: (controller) => {
+          seen.taken++
+          controller.enqueue(new Uint8Array(1000))
+        },
+        cancel: () => {
+          seen.isCancelled = true
+        },
+      },
+      { highWaterMark: 0 },
+    )
+    const { status } = await streamed(stream)
     expect(status).toBe(413)
-    expect(taken()).toBeLessThan(70)
-    expect(isCancelled()).toBe(true)
+    expect(seen.taken).toBeLessThan(70)
+    expect(seen.isCancelled).toBe(true)
   })
 
   it("may arrive in many chunks", async () => {
-    const bytes = new TextEncoder().encode(body)
     const stream = new ReadableStream<Uint8Array>({
       start: (controller) => {
-        for (const byte of bytes) controller.enqueue(Uint8Array.of(byte))
+        for (const byte of new TextEncoder().encode(body)) controller.enqueue(Uint8Array.of(byte))
         controller.close()
       },
     })
-    expect((await answer(request({ body: stream, duplex: "half" }))).status).toBe(200)
+    const { status } = await streamed(stream)
+    expect(status).toBe(200)
   })
 
   it("that ends early is answered 400, and changes nothing", async () => {
@@ -134,9 +129,106 @@ describe("a body", () => {
         controller.error(new Error("connection reset"))
       },
     })
-    const { content, status } = await answer(request({ body: stream, duplex: "half" }))
+    const { content, status } = await streamed(stream)
     expect([status, content.error.error_code]).toEqual([400, "MALFORMED_REQUEST"])
     const { endDate } = await tenure.memberships.find({ projectId: "p1", userId: "1001" })
     expect(endDate).toBe(1_000_000_000_000)
+  })
+})
+
+/** A stream of a text again and again, of which a test sees how often it was taken. */
+const endless = () => {
+  const seen = { taken: 0, isReturned: false }
+  const texts: AsyncIterable<string> = {
+    [Symbol.asyncIterator]: () => ({
+      next: async () => {
+        seen.taken++
+        return { value: "ü" }
+      },
+      return: async () => {
+        seen.isReturned = true
+        return { done: true, value: undefined }
+      },
+    }),
+  }
+  return { texts, seen }
+}
+
+describe("a stream", () => {
+  afterEach(() => void vi.useRealTimers())
+
+  it("is read no further than its client, and ends when it cancels", async () => {
+    const { seen, texts } = endless()
+    const reader = toWebStream(texts).getReader()
+    for (let count = 1; count < 4; count++) {
+      expect(new TextDecoder().decode((await reader.read()).value)).toBe("ü")
+      await new Promise((resolve) => setImmediate(resolve))
+      expect(seen).toEqual({ taken: count, isReturned: false })
+    }
+    await reader.cancel()
+    expect(seen.isReturned).toBe(true)
+  })
+
+  it("breaks off when nobody reads for a minute", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
+    const { seen, texts } = endless()
+    const reader = toWebStream(texts).getReader()
+    for (let count = 0; count < 3; count++) {
+      await reader.read()
+      await vi.advanceTimersByTimeAsync(50_000)
+    }
+    await reader.read()
+    await vi.advanceTimersByTimeAsync(60_000)
+    await expect(reader.read()).rejects.toThrow("does not read")
+    expect(seen).toEqual({ taken: 4, isReturned: true })
+  })
+})
+
+describe("the feed", () => {
+  /** A request, and a function that has its client leave. */
+  const asking = (query: string, accept: string) => {
+    const leaving = new AbortController()
+    const headers = { authorization: `Bearer ${token}`, accept }
+    const url = `${origin}/v2/projects/p1/events${query}`
+    const response = fetchHandler(tenure)(new Request(url, { headers, signal: leaving.signal }))
+    return { response, leave: () => leaving.abort() }
+  }
+
+  it("is a stream, which ends with the request", async () => {
+    const { leave, response } = asking("", "text/event-stream")
+    const reader = (await response)?.body?.getReader()
+    expect(new TextDecoder().decode((await reader?.read())?.value)).toMatch(/^retry: \d+\n\nid: /)
+    leave()
+    expect(await reader?.read()).toEqual({ done: true, value: undefined })
+  })
+
+  it("does not keep a poll waiting whose client has gone", async () => {
+    const { leave, response } = asking("?wait=20", "application/json")
+    await new Promise((resolve) => setImmediate(resolve))
+    leave()
+    expect(await (await response)?.json()).toMatchObject({ data: [], next: expect.any(String) })
+  })
+})
+
+describe("the handler", () => {
+  it.each([
+    ['{"authentication":true}', "authentication"],
+    ['{"authenticate":true}', "authenticate"],
+    ["null", "options"],
+  ])("refuses the options %s by name", (options, field) => {
+    expect(() => fetchHandler(tenure, JSON.parse(options))).toThrow(
+      expect.objectContaining({ _tag: "InvalidInput", field }),
+    )
+  })
+
+  it("tells of a missing await in a clear error", async () => {
+    const promise = createTenure({ stores: memory() })
+    // @ts-expect-error: plain JavaScript does not notice.
+    expect(() => fetchHandler(promise)).toThrow(
+      new TypeError("tenure is a promise: write `await createTenure(…)`"),
+    )
+    // @ts-expect-error: plain JavaScript does not notice.
+    expect(() => fetchHandler()).toThrow(TypeError)
+    await (await promise).close()
   })
 })
