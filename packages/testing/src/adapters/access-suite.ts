@@ -139,7 +139,6 @@ const pathTests = (test: ServerTest): void => {
   })
 }
 
-/** Declares the tests. */
 export const accessSuite = (test: ServerTest): void => {
   describe("authentication", () => {
     authenticationTests(test)

@@ -63,7 +63,6 @@ const flood = (
     })
   })
 
-/** Declares the tests. */
 export const connectionsSuite = (test: ServerTest): void => {
   describe("connections", () => {
     test("are kept alive", async (fixture) => {

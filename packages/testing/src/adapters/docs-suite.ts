@@ -8,7 +8,6 @@ const document = "/v2/openapi.json"
 const asyncDocument = "/v2/asyncapi.json"
 const page = "/v2/docs"
 
-/** Declares the tests. */
 export const docsSuite = (test: ServerTest): void => {
   describe("the documentation", () => {
     for (const basePath of ["", "/members"]) {

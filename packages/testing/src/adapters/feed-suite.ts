@@ -30,7 +30,6 @@ const register = async ({ call }: Fixture, url: string) =>
 
 const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-/** Declares the tests. */
 export const eventsSuite = (test: ServerTest): void => {
   describe("an event", () => {
     test.with(options)(
@@ -246,7 +245,6 @@ const waitingTests = (test: ServerTest): void => {
   })
 }
 
-/** Declares the tests. */
 export const feedSuite = (test: ServerTest): void => {
   describe("a stream of events", () => {
     streamTests(test)

@@ -37,7 +37,6 @@ const own = ({ url }: Fixture, value: unknown) =>
     body: JSON.stringify(value),
   })
 
-/** Declares the tests. */
 export const hostSuite = (test: ServerTest): void => {
   describe("a host", () => {
     test("reads the bodies of its own routes", async (fixture) => {

@@ -136,7 +136,6 @@ const bodyTests = (test: ServerTest): void => {
   })
 }
 
-/** Declares the tests. */
 export const malformedSuite = (test: ServerTest): void => {
   describe("a body", () => {
     bodyTests(test)

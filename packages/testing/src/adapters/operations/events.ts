@@ -242,7 +242,6 @@ const pollingTests = (test: ServerTest): void => {
   })
 }
 
-/** Declares the tests. */
 export const eventTests = (test: ServerTest): void => {
   describe("events", () => {
     publishingTests(test)

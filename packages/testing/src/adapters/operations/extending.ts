@@ -51,7 +51,6 @@ const grant = ({ tenure }: Fixture, endDate: string, userId = "1001") =>
 const extend = ({ call }: Fixture, path: string, body: unknown, key?: string): Promise<Incoming> =>
   call("PATCH", path, { body, ...(key !== undefined && { headers: keyed(key) }) })
 
-/** Declares the tests. */
 const dateTests = (test: ServerTest): void => {
   test("of one membership returns the new end date in ISO format, and only documented fields", async (fixture) => {
     for (const [input, new_end_date] of [
@@ -483,7 +482,6 @@ const previewTests = (test: ServerTest): void => {
   })
 }
 
-/** Declares the tests. */
 export const extendingTests = (test: ServerTest): void => {
   describe("an extension", () => {
     dateTests(test)

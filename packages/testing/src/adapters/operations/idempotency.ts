@@ -129,7 +129,6 @@ const operationTests = (test: ServerTest): void => {
   }
 }
 
-/** Declares the tests. */
 export const idempotencyTests = (test: ServerTest): void => {
   describe("an idempotency key", () => {
     operationTests(test)

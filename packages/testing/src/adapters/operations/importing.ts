@@ -224,7 +224,6 @@ const bodyTests = (test: ServerTest): void => {
   })
 }
 
-/** Declares the tests. */
 export const importingTests = (test: ServerTest): void => {
   describe("an import", () => {
     lineTests(test)

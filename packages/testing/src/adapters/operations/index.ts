@@ -11,7 +11,6 @@ import { projectTests } from "./projects.ts"
 import { statusTests } from "./status.ts"
 import { webhookTests } from "./webhooks.ts"
 
-/** Declares the tests. */
 export const operationsSuite = (test: ServerTest): void => {
   extendingTests(test)
   membershipTests(test)

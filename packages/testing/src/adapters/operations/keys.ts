@@ -240,7 +240,6 @@ const ticketTests = (test: ServerTest): void => {
   })
 }
 
-/** Declares the tests. */
 export const keyTests = (test: ServerTest): void => {
   describe("API keys", () => {
     apiKeyTests(test)

@@ -421,7 +421,6 @@ const endsByDayTests = (test: ServerTest): void => {
   })
 }
 
-/** Declares the tests. */
 export const membershipTests = (test: ServerTest): void => {
   describe("granting a membership", () => {
     grantingTests(test)

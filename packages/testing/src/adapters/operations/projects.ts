@@ -145,7 +145,6 @@ const auditTests = (test: ServerTest): void => {
   })
 }
 
-/** Declares the tests. */
 export const projectTests = (test: ServerTest): void => {
   describe("projects", () => {
     ownTests(test)

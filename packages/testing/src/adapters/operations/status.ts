@@ -4,7 +4,6 @@ import { describe, expect } from "vitest"
 import { dataOf, expectSuccess, instant } from "../../support/http.ts"
 import { type ServerTest, project } from "../harness.ts"
 
-/** Declares the tests. */
 export const statusTests = (test: ServerTest): void => {
   describe("the status", () => {
     test("says to an admin of all projects how the server is doing", async ({ administer }) => {

@@ -569,7 +569,6 @@ const changingTests = (test: ServerTest): void => {
   )
 }
 
-/** Declares the tests. */
 export const webhookTests = (test: ServerTest): void => {
   describe("webhooks", () => {
     contractTests(test)
