@@ -1,27 +1,29 @@
-/** When a dispatcher claims, and the claims that wait in it. */
+/** When a dispatcher claims, what waits in it, and how webhooks and projects share it. */
 
 import { describe, expect, it } from "@effect/vitest"
-import { memory } from "@tenure/memory"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import { hostOrigin } from "../../src/base/change-context.ts"
+import { ProjectId } from "../../src/base/values.ts"
+import { MembershipStore } from "../../src/memberships/store.ts"
 import { Outbox } from "../../src/webhooks/outbox.ts"
 import { Webhooks } from "../../src/webhooks/webhooks.ts"
 import {
   type Receiver,
   addWebhook,
+  arrange,
   deliveriesOf,
   dispatching,
-  noDisruptions,
   otherUrl,
   pass,
   projectId,
   publish,
   publishMany,
-  scripted,
+  publishTo,
   settled,
+  statesOf,
   status,
-  storesWith,
-  untilStopped,
+  test,
   url,
 } from "./dispatching.ts"
 
@@ -46,126 +48,112 @@ const passSteps = (millis: number, steps: number) =>
   Effect.forEach(Array.from({ length: steps }), () => pass(millis), { discard: true })
 
 describe("a webhook that receives", () => {
-  it.effect("has up to sixteen attempts in flight, and its next ones wait in the process", () => {
-    const { receiver, seen } = slow(20)
-    const disruptions = noDisruptions()
-    let asked = 0
-    disruptions.claim = Effect.sync(() => void asked++)
-    return dispatching(
-      { [url]: receiver },
-      ({ sent }) =>
-        Effect.gen(function* () {
-          const webhook = yield* addWebhook()
-          yield* publishMany(4)
-          yield* settled
-          expect(seen.most).toBe(4)
-          yield* publishMany(596)
-          yield* passSteps(20, 10)
-          const [before, sentBefore] = [asked, sent.length]
-          yield* passSteps(20, 20)
-          expect(seen.most).toBe(16)
-          expect(sent.length - sentBefore).toBe(320)
-          // Sixteen attempts take as many claims as they take places in the queue.
-          expect(asked - before).toBeLessThan(20)
-          yield* passSteps(20, 20)
-          expect(sent).toHaveLength(600)
-          const states = (yield* deliveriesOf(webhook)).map(({ state }) => state)
-          expect(new Set(states)).toEqual(new Set(["delivered"]))
-        }),
-      {},
-      storesWith(disruptions),
-    )
-  })
+  const steady = slow(20)
+  test(
+    "has up to sixteen attempts in flight, and its next ones wait in the process",
+    { [url]: steady.receiver },
+    function* ({ calls, sent }) {
+      const webhook = yield* addWebhook()
+      yield* publishMany(4)
+      yield* settled
+      expect(steady.seen.most).toBe(4)
+      yield* publishMany(596)
+      yield* passSteps(20, 10)
+      const [before, sentBefore] = [calls.claim, sent.length]
+      yield* passSteps(20, 20)
+      expect(steady.seen.most).toBe(16)
+      expect(sent.length - sentBefore).toBe(320)
+      // Sixteen attempts take as many claims as they take places in the queue.
+      expect(calls.claim - before).toBeLessThan(20)
+      yield* passSteps(20, 20)
+      expect(sent).toHaveLength(600)
+      expect(yield* statesOf(webhook)).toEqual(["delivered"])
+    },
+  )
 
-  it.effect("and is deleted gets nothing more, although claims of it wait", () => {
-    const { receiver } = slow(20)
-    return dispatching({ [url]: receiver }, ({ sent }) =>
-      Effect.gen(function* () {
-        const webhook = yield* addWebhook()
-        yield* publishMany(300)
-        yield* passSteps(20, 6)
-        const before = sent.length
-        yield* (yield* Webhooks).delete({ projectId, webhookId: webhook.id })
-        yield* pass("5 days")
-        expect(sent).toHaveLength(before)
-        expect((yield* deliveriesOf(webhook)).map(({ state }) => state)).not.toContain("waiting")
-      }),
-    )
-  })
+  test(
+    "and is deleted has its attempts aborted, and gets nothing more of what waits",
+    { [url]: slow(20).receiver },
+    function* ({ aborted, sent }) {
+      const webhook = yield* addWebhook()
+      yield* publishMany(300)
+      yield* passSteps(20, 6)
+      const before = sent.length
+      yield* (yield* Webhooks).delete({ projectId, webhookId: webhook.id })
+      expect(aborted).toHaveLength(16)
+      yield* pass("5 days")
+      expect(sent).toHaveLength(before)
+      expect(yield* statesOf(webhook)).toEqual(["cancelled"])
+    },
+  )
 
-  it.effect("and then answers 410 gets no attempt that had not started", () => {
-    const { receiver } = slow(20, (n) => status(n < 100 ? 200 : 410))
-    return dispatching({ [url]: receiver }, ({ sent }) =>
-      Effect.gen(function* () {
-        const webhook = yield* addWebhook()
-        yield* publishMany(300)
-        yield* passSteps(20, 20)
-        expect(sent.length).toBeLessThan(100 + 16)
-        const states = (yield* deliveriesOf(webhook)).map(({ state }) => state)
-        expect(new Set(states)).toEqual(new Set(["failed"]))
-      }),
-    )
-  })
+  test(
+    "and then answers 410 gets no attempt that had not started",
+    { [url]: slow(20, (n) => status(n < 100 ? 200 : 410)).receiver },
+    function* ({ sent }) {
+      const webhook = yield* addWebhook()
+      yield* publishMany(300)
+      yield* passSteps(20, 20)
+      expect(sent.length).toBeLessThan(100 + 16)
+      expect(yield* statesOf(webhook)).toEqual(["failed"])
+    },
+  )
 
-  it.effect("and then fails gets one attempt at a time, and those that waited count none", () => {
-    let isWell = true
-    const { receiver } = slow(20, () => status(isWell ? 200 : 500))
-    return dispatching({ [url]: receiver }, ({ sent }) =>
-      Effect.gen(function* () {
-        const webhook = yield* addWebhook()
-        yield* publishMany(100)
-        yield* passSteps(20, 6)
-        isWell = false
-        const before = sent.length
-        yield* pass(20)
-        expect(sent.length - before).toBeLessThanOrEqual(1)
-        yield* pass(20)
-        expect(sent.length - before).toBeLessThanOrEqual(2)
-        isWell = true
-        yield* passSteps(60_000, 10)
-        yield* passSteps(20, 20)
-        expect(sent.length).toBeGreaterThan(100)
-        const deliveries = yield* deliveriesOf(webhook)
-        expect(new Set(deliveries.map(({ state }) => state))).toEqual(new Set(["delivered"]))
-        const attempts = deliveries.reduce((sum, one) => sum + one.attempts.length, 0)
-        expect(attempts).toBe(sent.length)
-      }),
-    )
-  })
+  let isWell = true
+  test(
+    "and then fails gets one attempt at a time, and those that waited count none",
+    { [url]: slow(20, () => status(isWell ? 200 : 500)).receiver },
+    function* ({ sent }) {
+      const webhook = yield* addWebhook()
+      yield* publishMany(100)
+      yield* passSteps(20, 6)
+      isWell = false
+      const before = sent.length
+      yield* pass(20)
+      expect(sent.length - before).toBeLessThanOrEqual(1)
+      yield* pass(20)
+      expect(sent.length - before).toBeLessThanOrEqual(2)
+      isWell = true
+      yield* passSteps(60_000, 10)
+      yield* passSteps(20, 20)
+      expect(sent.length).toBeGreaterThan(100)
+      expect(yield* statesOf(webhook)).toEqual(["delivered"])
+      const deliveries = yield* deliveriesOf(webhook)
+      const attempts = deliveries.reduce((sum, one) => sum + one.attempts.length, 0)
+      expect(attempts).toBe(sent.length)
+    },
+  )
 
-  it.effect("and then hangs does not delay another, and loses nothing that waited", () => {
-    let isHanging = false
-    const { receiver } = slow(20)
-    return dispatching(
-      { [url]: (...request) => (isHanging ? Effect.never : receiver(...request)) },
-      ({ aborted, sent }) =>
-        Effect.gen(function* () {
-          const webhook = yield* addWebhook()
-          yield* publishMany(300)
-          yield* passSteps(20, 6)
-          isHanging = true
-          yield* pass(20)
-          yield* addWebhook(otherUrl)
-          yield* publishMany(50)
-          yield* settled
-          expect(sent.filter((request) => request.url === otherUrl)).toHaveLength(50)
-          yield* pass("1 second")
-          const before = sent.length
-          isHanging = false
-          yield* pass("14 seconds")
-          expect(aborted).toHaveLength(16)
-          yield* passSteps(1000, 60)
-          expect(sent.length - before).toBeGreaterThan(200)
-          const ids = sent.flatMap((request) =>
-            request.url === url ? [request.headers["webhook-id"]] : [],
-          )
-          // Each once, and again those that hung.
-          expect([new Set(ids).size, ids.length]).toEqual([350, 350 + 16])
-          const states = (yield* deliveriesOf(webhook)).map(({ state }) => state)
-          expect(new Set(states)).toEqual(new Set(["delivered"]))
-        }),
-    )
-  })
+  let isHanging = false
+  const hanging = slow(20)
+  test(
+    "and then hangs does not delay another, and loses nothing that waited",
+    { [url]: (...request) => (isHanging ? Effect.never : hanging.receiver(...request)) },
+    function* ({ aborted, sent }) {
+      const webhook = yield* addWebhook()
+      yield* publishMany(300)
+      yield* passSteps(20, 6)
+      isHanging = true
+      yield* pass(20)
+      yield* addWebhook(otherUrl)
+      yield* publishMany(50)
+      yield* settled
+      expect(sent.filter((request) => request.url === otherUrl)).toHaveLength(50)
+      yield* pass("1 second")
+      const before = sent.length
+      isHanging = false
+      yield* pass("14 seconds")
+      expect(aborted).toHaveLength(16)
+      yield* passSteps(1000, 60)
+      expect(sent.length - before).toBeGreaterThan(200)
+      const ids = sent.flatMap((request) =>
+        request.url === url ? [request.headers["webhook-id"]] : [],
+      )
+      // Each once, and again those that hung.
+      expect([new Set(ids).size, ids.length]).toEqual([350, 350 + 16])
+      expect(yield* statesOf(webhook)).toEqual(["delivered"])
+    },
+  )
 
   it.effect.each([-3_600_000, 3_600_000])(
     "gets what waits once, at the same pace, if the clock is set by %d ms",
@@ -180,121 +168,166 @@ describe("a webhook that receives", () => {
           currentTimeMillis: Effect.sync(wall),
         }
         const { receiver, seen } = slow(20)
-        const disruptions = noDisruptions()
-        let settlements = 0
-        disruptions.settle = Effect.sync(() => void settlements++)
         const passOn = (steps: number) =>
           Effect.provideService(passSteps(20, steps), Clock.Clock, testClock)
-        const test = dispatching(
-          { [url]: receiver },
-          ({ sent }) =>
-            Effect.gen(function* () {
-              yield* addWebhook()
-              yield* publishMany(300)
-              yield* passOn(6)
-              expect(sent.length).toBeLessThan(100)
-              offset = step
-              yield* passOn(20)
-              expect([sent.length, seen.most]).toEqual([300, 16])
-              // None was given back and claimed again.
-              expect(settlements).toBe(300)
-            }),
-          {},
-          storesWith(disruptions),
-        )
-        yield* Effect.provideService(test, Clock.Clock, clock)
+        const run = dispatching({ [url]: receiver }, function* ({ calls, sent }) {
+          yield* addWebhook()
+          yield* publishMany(300)
+          yield* passOn(6)
+          expect(sent.length).toBeLessThan(100)
+          offset = step
+          yield* passOn(20)
+          // None was given back and claimed again.
+          expect([sent.length, seen.most, calls.settle]).toEqual([300, 16, 300])
+        })
+        yield* Effect.provideService(run, Clock.Clock, clock)
       }),
   )
 
-  it.effect("does not wait for a slow one in the same project", () => {
-    const [quick, late] = [slow(20), slow(5000)]
-    return dispatching({ [url]: quick.receiver, [otherUrl]: late.receiver }, ({ sent }) =>
-      Effect.gen(function* () {
-        yield* addWebhook(otherUrl)
-        yield* addWebhook(url)
-        yield* publishMany(300)
-        yield* passSteps(20, 40)
-        expect(sent.filter((request) => request.url === url)).toHaveLength(300)
-        expect(late.seen.most).toBe(4)
-      }),
-    )
-  })
+  const [quick, late] = [slow(20), slow(5000)]
+  test(
+    "does not wait for a slow one in the same project",
+    { [url]: quick.receiver, [otherUrl]: late.receiver },
+    function* ({ sent }) {
+      yield* addWebhook(otherUrl)
+      yield* addWebhook(url)
+      yield* publishMany(300)
+      yield* passSteps(20, 40)
+      expect(sent.filter((request) => request.url === url)).toHaveLength(300)
+      expect(late.seen.most).toBe(4)
+    },
+  )
 })
 
-describe("if a claim has left nothing that is ready", () => {
-  it.effect("the dispatcher does not claim again after a success, and does after a failure", () => {
-    const disruptions = noDisruptions()
-    let asked = 0
-    disruptions.claim = Effect.sync(() => void asked++)
-    return dispatching(
-      { [url]: (n) => status(n === 1 ? 200 : 500) },
-      () =>
-        Effect.gen(function* () {
-          yield* addWebhook()
-          const claimsForOne = Effect.gen(function* () {
-            yield* settled
-            const before = asked
-            yield* publish
-            yield* settled
-            return asked - before
-          })
-          expect(yield* claimsForOne).toBe(1)
-          // The time of the next attempt is known only afterwards.
-          expect(yield* claimsForOne).toBe(2)
-        }),
-      {},
-      storesWith(disruptions),
-    )
+describe("a dispatcher", () => {
+  test("does not claim until an event is published", {}, function* ({ calls, sent }) {
+    yield* addWebhook()
+    yield* pass("1 minute")
+    const before = calls.claim
+    yield* pass("1 hour")
+    expect(calls.claim).toBe(before)
+    yield* publish
+    yield* settled
+    expect(sent).toHaveLength(1)
   })
-})
 
-describe("if claims take a second", () => {
-  it.effect("their deliveries are sent all the same", () => {
-    const disruptions = noDisruptions()
+  test(
+    "that left nothing ready does not claim again after a success, and does after a failure",
+    { [url]: (n) => status(n === 1 ? 200 : 500) },
+    function* ({ calls }) {
+      yield* addWebhook()
+      const claimsForOne = Effect.gen(function* () {
+        yield* settled
+        const before = calls.claim
+        yield* publish
+        yield* settled
+        return calls.claim - before
+      })
+      expect(yield* claimsForOne).toBe(1)
+      // The time of the next attempt is known only afterwards.
+      expect(yield* claimsForOne).toBe(2)
+    },
+  )
+
+  test("whose claims take a second sends all the same", {}, function* ({ disruptions, sent }) {
     disruptions.claimed = Effect.sleep("1 second")
-    return dispatching(
-      {},
-      ({ sent }) =>
-        Effect.gen(function* () {
-          yield* addWebhook()
-          yield* publishMany(2)
-          yield* settled
-          yield* passSteps(1000, 2)
-          expect(sent).toHaveLength(2)
-        }),
-      {},
-      storesWith(disruptions),
-    )
+    yield* addWebhook()
+    yield* publishMany(2)
+    yield* settled
+    yield* passSteps(1000, 2)
+    expect(sent).toHaveLength(2)
   })
-})
 
-describe("when a dispatcher stops", () => {
-  it.effect("the claims that wait are given back, and count no attempt", () =>
-    Effect.gen(function* () {
-      const { receiver } = slow(20)
-      const { layer, sent } = scripted({ [url]: receiver })
-      yield* Effect.gen(function* () {
-        const step = Effect.gen(function* () {
-          yield* addWebhook()
-          yield* publishMany(300)
-          yield* passSteps(20, 6)
-        })
-        yield* untilStopped(layer, step)
-        const stoppedAt = sent.length
-        const outbox = yield* Outbox
-        const perWebhook = { least: 1000, most: 1000 }
-        const { claims } = yield* outbox.claim({
+  test(
+    "attempts a live event before all replayed ones that are not claimed yet",
+    { [url]: () => Effect.delay(status(200), "1 second") },
+    function* ({ claimed, sent }) {
+      yield* publishMany(5000)
+      const { id } = yield* addWebhook()
+      const events = { projectId, webhookId: id, since: new Date(0) }
+      expect(yield* (yield* Webhooks).replayMany(events)).toBe(5000)
+      yield* pass("20 seconds")
+      for (let n = 0; n < 5; n++) {
+        const before = claimed.length
+        const live = yield* publish
+        yield* pass("20 seconds")
+        expect(claimed[before]).toBe(live)
+        const attempted = sent.map(({ headers }) => headers["webhook-id"])
+        expect(attempted.indexOf(live)).toBeGreaterThan(0)
+        expect(attempted.indexOf(live)).toBeLessThanOrEqual(before)
+      }
+      expect(claimed.length).toBeLessThan(5000)
+    },
+  )
+
+  it.effect(
+    "that stops aborts its attempts, and gives back all its claims without counting",
+    () => {
+      const { services, stores, world } = arrange({ [url]: slow(20).receiver })
+      const step = Effect.gen(function* () {
+        yield* addWebhook()
+        yield* publishMany(300)
+        yield* passSteps(20, 6)
+      })
+      return Effect.gen(function* () {
+        yield* Effect.provide(step, services)
+        expect(world.aborted).toHaveLength(16)
+        const delivered = world.sent.length - 16
+        const { claims } = yield* (yield* Outbox).claim({
           limit: 1000,
           failing: 1000,
-          perWebhook,
+          perWebhook: { least: 1000, most: 1000 },
           perProject: 1000,
           ahead: new Map(),
           leaseMillis: 1000,
         })
-        expect(claims.length).toBeGreaterThanOrEqual(300 - stoppedAt)
-        expect(new Set(claims.map(({ attemptNumber }) => attemptNumber))).toEqual(new Set([1]))
-        expect(sent).toHaveLength(stoppedAt)
-      }).pipe(Effect.provide(memory()))
-    }),
+        expect(claims.map(({ attemptNumber }) => attemptNumber)).toEqual(
+          Array.from({ length: 300 - delivered }, () => 1),
+        )
+      }).pipe(Effect.provide(stores))
+    },
+  )
+})
+
+describe("fairness", () => {
+  const hanging = Array.from({ length: 49 }, (_, index) => `https://hanging.example/${index}`)
+  test(
+    "receivers that hang do not delay another receiver of their project",
+    Object.fromEntries(hanging.map((one) => [one, () => Effect.never])),
+    function* ({ sent }) {
+      yield* Effect.forEach(hanging, (one) => addWebhook(one))
+      yield* publishMany(8)
+      yield* settled
+      yield* addWebhook(otherUrl)
+      yield* publishMany(20)
+      yield* settled
+      expect(sent.filter((request) => request.url === otherUrl)).toHaveLength(20)
+    },
+  )
+
+  test(
+    "at most maxInFlight attempts are in flight, of which failing webhooks have half",
+    { [url]: () => Effect.never },
+    function* ({ sent }) {
+      const { createProject } = yield* MembershipStore
+      const projects = ["a", "b", "c", "d", "e"].map((name) => ProjectId(name))
+      for (const project of projects) {
+        yield* createProject(project, { origin: hostOrigin, at: 0 })
+        yield* addWebhook(url, project)
+      }
+      yield* Effect.forEach(projects, publishTo)
+      yield* settled
+      expect(sent).toHaveLength(4)
+      // Every webhook has failed once, and each has a retry that is due.
+      yield* pass("40 seconds")
+      yield* addWebhook(otherUrl)
+      const before = sent.length
+      yield* publishMany(3)
+      yield* settled
+      expect(sent.slice(before).map((request) => request.url)).toEqual(
+        Array.from({ length: 3 }, () => otherUrl),
+      )
+    },
+    { maxInFlight: 4, retrySchedule: Array.from({ length: 10 }, () => "1 second" as const) },
   )
 })

@@ -1,429 +1,453 @@
+/** Deliveries from an event to the last attempt, and what ends them earlier. */
+
 import { describe, expect, it } from "@effect/vitest"
+import { memory } from "@tenure/memory"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as References from "effect/References"
 import * as Result from "effect/Result"
-import { StoreUnavailable } from "../../src/base/errors.ts"
-import { MembershipStore } from "../../src/memberships/store.ts"
+import { type Event, hooksLayer } from "../../src/events/event.ts"
 import { Outbox } from "../../src/webhooks/outbox.ts"
-import { verifySignature, verifySignatureAsymmetric } from "../../src/webhooks/signature.ts"
+import { verifySignature } from "../../src/webhooks/signature.ts"
 import { WebhookStore } from "../../src/webhooks/store.ts"
 import { Webhooks } from "../../src/webhooks/webhooks.ts"
 import {
+  type Receiver,
   addWebhook,
   deliveriesOf,
   dispatching,
   hour,
-  noDisruptions,
   otherUrl,
   pass,
   projectId,
   publish,
   publishMany,
   settled,
+  statesOf,
   status,
-  storesWith,
+  test,
+  unavailable,
   url,
 } from "./dispatching.ts"
 
 describe("a delivery", () => {
-  it.effect("is sent immediately, signed, with the id of the event", () =>
-    dispatching({}, ({ sent }) =>
-      Effect.gen(function* () {
-        const { secret } = yield* addWebhook()
-        const eventId = yield* publish
-        yield* settled
-        expect(sent).toHaveLength(1)
-        const [request] = sent
-        expect(request).toMatchObject({
-          url,
-          headers: {
-            "content-type": "application/json",
-            "webhook-id": eventId,
-            "webhook-timestamp": "1795000000",
-          },
-        })
-        const now = yield* Clock.currentTimeMillis
-        const { body = "", headers = {} } = request ?? {}
-        const verdict = verifySignature({ headers, body, now }, [secret])
-        expect(Result.isSuccess(verdict)).toBe(true)
-        expect(JSON.parse(body)).toEqual({
-          type: "payment.completed",
-          timestamp: "2026-11-18T11:06:40.000Z",
-          data: { amount: 5 },
-        })
-      }),
-    ),
-  )
-
-  it.effect(
-    "that fails is retried on schedule, with a new timestamp and the same id and body",
-    () =>
-      dispatching({ [url]: (n) => status(n < 4 ? 500 : 204) }, ({ sent }) =>
-        Effect.gen(function* () {
-          const webhook = yield* addWebhook()
-          yield* publish
-          yield* pass("1 hour")
-          expect(sent).toHaveLength(4)
-          const ids = new Set(sent.map(({ headers }) => headers["webhook-id"]))
-          const stamps = new Set(sent.map(({ headers }) => headers["webhook-timestamp"]))
-          const bodies = new Set(sent.map(({ body }) => body))
-          expect([ids.size, bodies.size, stamps.size]).toEqual([1, 1, 4])
-          const pauses = sent.slice(1).map(({ at }, index) => at - (sent[index]?.at ?? 0))
-          for (const [index, scheduled] of [5000, 300_000, 1_800_000].entries()) {
-            expect(pauses[index]).toBeGreaterThanOrEqual(0.8 * scheduled)
-            expect(pauses[index]).toBeLessThanOrEqual(1.2 * scheduled + 2)
-          }
-          const [delivery] = yield* deliveriesOf(webhook)
-          expect(delivery?.state).toBe("delivered")
-          expect(delivery?.attempts.map(({ result }) => result)).toEqual(
-            [500, 500, 500, 204].map((code) => ({
-              _tag: "Answered",
-              status: code,
-              body: `answer ${code}`,
-            })),
-          )
-        }),
-      ),
-  )
-
-  it.effect("fails visibly after the last attempt of the schedule", () =>
-    dispatching({ [url]: () => status(503) }, ({ sent }) =>
-      Effect.gen(function* () {
-        const webhook = yield* addWebhook()
-        yield* publish
-        yield* pass("5 days")
-        expect(sent).toHaveLength(10)
-        expect((yield* deliveriesOf(webhook))[0]?.state).toBe("failed")
-      }),
-    ),
-  )
-
-  it.effect.each([301, 302, 400, 404, 500, 600, 199])(
-    "is retried after a response with status %d",
-    (code) =>
-      dispatching({ [url]: (n) => status(n === 1 ? code : 200) }, ({ sent }) =>
-        Effect.gen(function* () {
-          yield* addWebhook()
-          yield* publish
-          yield* pass("10 seconds")
-          expect(sent).toHaveLength(2)
-        }),
-      ),
-  )
-
-  it.effect("is aborted at the timeout", () =>
-    dispatching({ [url]: (n) => (n === 1 ? Effect.never : status(200)) }, ({ aborted, sent }) =>
-      Effect.gen(function* () {
-        const webhook = yield* addWebhook()
-        yield* publish
-        yield* pass("14999 millis")
-        expect(aborted).toEqual([])
-        yield* pass("2 millis")
-        expect(aborted).toEqual([url])
-        yield* pass("10 seconds")
-        expect(sent).toHaveLength(2)
-        const [delivery] = yield* deliveriesOf(webhook)
-        expect(delivery?.attempts[0]).toMatchObject({
-          result: { _tag: "Failed", reason: "Timeout" },
-          durationMillis: 15_000,
-        })
-      }),
-    ),
-  )
-
-  it.effect.each([
-    [200, "delivered"],
-    [410, "failed"],
-  ] as const)("has the status %d if only the body misses the timeout", ([code, state]) =>
-    dispatching(
+  test("is sent immediately, signed, with the id of the event", {}, function* ({ sent }) {
+    const { secret } = yield* addWebhook()
+    const eventId = yield* publish
+    yield* settled
+    expect(sent).toMatchObject([
       {
-        [url]: (_, onResponse) => {
-          onResponse(() => ({ status: code, retryAfter: undefined, body: "half" }))
-          return Effect.never
+        url,
+        headers: {
+          "content-type": "application/json",
+          "webhook-id": eventId,
+          "webhook-timestamp": "1795000000",
         },
       },
-      ({ aborted, sent }) =>
-        Effect.gen(function* () {
-          const webhook = yield* addWebhook()
-          yield* publish
-          yield* pass("1 hour")
-          expect(aborted).toEqual([url])
-          expect(sent).toHaveLength(1)
-          const [delivery] = yield* deliveriesOf(webhook)
-          expect(delivery?.state).toBe(state)
-          expect(delivery?.attempts[0]).toMatchObject({
-            result: { _tag: "Answered", status: code, body: "half" },
-            durationMillis: 15_000,
-          })
-        }),
-    ),
+    ])
+    const now = yield* Clock.currentTimeMillis
+    const { body = "", headers = {} } = sent[0] ?? {}
+    expect(Result.isSuccess(verifySignature({ headers, body, now }, [secret]))).toBe(true)
+    expect(JSON.parse(body)).toEqual({
+      type: "payment.completed",
+      timestamp: "2026-11-18T11:06:40.000Z",
+      data: { amount: 5 },
+    })
+  })
+
+  test(
+    "that fails is retried on schedule, with a new timestamp and the same id and body",
+    { [url]: (n) => status(n < 4 ? 500 : 204) },
+    function* ({ sent }) {
+      const webhook = yield* addWebhook()
+      yield* publish
+      yield* pass("1 hour")
+      expect(sent).toHaveLength(4)
+      const ids = new Set(sent.map(({ headers }) => headers["webhook-id"]))
+      const stamps = new Set(sent.map(({ headers }) => headers["webhook-timestamp"]))
+      const bodies = new Set(sent.map(({ body }) => body))
+      expect([ids.size, bodies.size, stamps.size]).toEqual([1, 1, 4])
+      const pauses = sent.slice(1).map(({ at }, index) => at - (sent[index]?.at ?? 0))
+      for (const [index, scheduled] of [5000, 300_000, 1_800_000].entries()) {
+        expect(pauses[index]).toBeGreaterThanOrEqual(0.8 * scheduled)
+        expect(pauses[index]).toBeLessThanOrEqual(1.2 * scheduled + 2)
+      }
+      const [delivery] = yield* deliveriesOf(webhook)
+      expect(delivery?.state).toBe("delivered")
+      expect(delivery?.attempts.map(({ result }) => result)).toEqual(
+        [500, 500, 500, 204].map((code) => ({
+          _tag: "Answered",
+          status: code,
+          body: `answer ${code}`,
+        })),
+      )
+    },
   )
 
-  it.effect("is retried after a defect of the transport", () =>
-    dispatching({ [url]: (n) => (n === 1 ? Effect.die("a bug") : status(200)) }, ({ sent }) =>
-      Effect.gen(function* () {
-        const webhook = yield* addWebhook()
-        yield* publish
-        yield* pass("6 seconds")
-        expect(sent).toHaveLength(2)
-        const [delivery] = yield* deliveriesOf(webhook)
-        expect(delivery?.attempts[0]?.result).toEqual({ _tag: "Failed", reason: "Defect" })
-      }),
-    ),
-  )
-})
+  const firstly =
+    (first: Effect.Effect<never>): Receiver =>
+    (n) =>
+      n === 1 ? first : status(200)
+  const half =
+    (code: number): Receiver =>
+    (_, onResponse) => {
+      onResponse(() => ({ status: code, retryAfter: undefined, body: "half" }))
+      return Effect.never
+    }
 
-describe("a receiver", () => {
-  it.effect.each([
-    ["120", 120_000],
-    ["Wed, 18 Nov 2026 11:08:40 GMT", 120_000],
-    ["soon", 5000],
-    ["-5", 5000],
-    ["99999999", 1_800_000],
-  ] as const)(
-    "that sends Retry-After: %s delays the next attempt, within bounds",
-    ([retryAfter, pause]) =>
-      dispatching({ [url]: (n) => status(n === 1 ? 503 : 200, retryAfter) }, ({ sent }) =>
-        Effect.gen(function* () {
-          yield* addWebhook()
-          yield* publish
-          yield* pass("1 hour")
-          const [first, second] = sent
-          const waited = (second?.at ?? 0) - (first?.at ?? 0)
-          expect(waited).toBeGreaterThanOrEqual(0.8 * pause)
-          expect(waited).toBeLessThanOrEqual(1.2 * pause + 2)
-        }),
-      ),
-  )
-
-  it.effect("that sends Retry-After holds all its deliveries", () =>
-    dispatching({ [url]: (n) => status(n === 1 ? 429 : 200, "120") }, ({ sent }) =>
-      Effect.gen(function* () {
-        yield* addWebhook()
-        yield* addWebhook(otherUrl)
-        yield* publish
-        yield* settled
-        yield* publish
-        yield* pass("119 seconds")
-        expect(sent.map((request) => request.url).toSorted()).toEqual([url, otherUrl, otherUrl])
-        yield* pass("3 minutes")
-        expect(sent).toHaveLength(5)
-      }),
-    ),
+  it.effect.each<readonly [string, Receiver, object, object, number]>([
+    [
+      "is aborted at the timeout, and retried",
+      firstly(Effect.never),
+      { state: "delivered" },
+      { result: { _tag: "Failed", reason: "Timeout" }, durationMillis: 15_000 },
+      2,
+    ],
+    [
+      "has the status 200 if only the body misses the timeout",
+      half(200),
+      { state: "delivered" },
+      { result: { _tag: "Answered", status: 200, body: "half" }, durationMillis: 15_000 },
+      1,
+    ],
+    [
+      "has the status 410 if only the body misses the timeout",
+      half(410),
+      { state: "failed" },
+      { result: { _tag: "Answered", status: 410, body: "half" }, durationMillis: 15_000 },
+      1,
+    ],
+  ])("%s", ([_name, receiver, delivery, attempt, count]) =>
+    dispatching({ [url]: receiver }, function* ({ aborted, sent }) {
+      const webhook = yield* addWebhook()
+      yield* publish
+      yield* pass("14999 millis")
+      expect(aborted).toEqual([])
+      yield* pass("2 millis")
+      expect(aborted).toEqual([url])
+      yield* pass("1 hour")
+      expect(sent).toHaveLength(count)
+      const deliveries = yield* deliveriesOf(webhook)
+      expect(deliveries).toMatchObject([delivery])
+      expect(deliveries[0]?.attempts[0]).toMatchObject(attempt)
+    }),
   )
 
-  it.effect.each([429, 502, 503, 504])("that answers %d is left alone for a second", (code) =>
-    dispatching({ [url]: (n) => status(n === 1 ? code : 200) }, ({ sent }) =>
-      Effect.gen(function* () {
-        yield* addWebhook()
-        yield* publish
-        yield* settled
-        yield* publish
-        yield* pass("999 millis")
-        expect(sent).toHaveLength(1)
-        yield* pass("1 millis")
-        expect(sent).toHaveLength(2)
-      }),
-    ),
+  test(
+    "is retried after a defect of the transport",
+    { [url]: firstly(Effect.die("a bug")) },
+    function* ({ sent }) {
+      const webhook = yield* addWebhook()
+      yield* publish
+      yield* pass("6 seconds")
+      expect(sent).toHaveLength(2)
+      const [delivery] = yield* deliveriesOf(webhook)
+      expect(delivery?.attempts[0]?.result).toEqual({ _tag: "Failed", reason: "Defect" })
+    },
   )
 
-  it.effect("that answers 410 gets nothing more", () =>
-    dispatching({ [url]: () => status(410) }, ({ sent }) =>
-      Effect.gen(function* () {
-        const webhook = yield* addWebhook()
-        yield* publish
-        yield* settled
-        yield* publish
-        yield* pass("5 days")
-        expect(sent).toHaveLength(1)
-        expect((yield* deliveriesOf(webhook)).map(({ state }) => state)).toEqual(["failed"])
-      }),
-    ),
+  test(
+    "waits until the date in Retry-After, and so do all others of its webhook",
+    { [url]: (n) => status(n === 1 ? 429 : 200, "Wed, 18 Nov 2026 11:08:40 GMT") },
+    function* ({ sent }) {
+      yield* addWebhook()
+      yield* addWebhook(otherUrl)
+      yield* publish
+      yield* settled
+      yield* publish
+      yield* pass("119 seconds")
+      expect(sent.map((request) => request.url).toSorted()).toEqual([url, otherUrl, otherUrl])
+      yield* pass("3 minutes")
+      expect(sent).toHaveLength(5)
+    },
   )
 })
 
 describe("deleting a webhook", () => {
-  it.effect("aborts attempts in flight and cancels waiting deliveries", () =>
-    dispatching({ [url]: () => Effect.never }, ({ aborted, sent }) =>
-      Effect.gen(function* () {
-        const webhook = yield* addWebhook()
-        yield* publishMany(6)
-        yield* settled
-        yield* (yield* Webhooks).delete({ projectId, webhookId: webhook.id })
-        expect(aborted).toEqual([url, url, url, url])
-        yield* pass("5 days")
-        expect(sent).toHaveLength(4)
-        const states = (yield* deliveriesOf(webhook)).map(({ state }) => state)
-        expect(states).toEqual(Array.from({ length: 6 }, () => "cancelled"))
-      }),
-    ),
-  )
-
   it.effect("that fails because the store is unavailable holds up no delivery", () => {
-    const disruptions = noDisruptions()
-    const unavailable = Effect.fail(new StoreUnavailable({ cause: "a test" }))
     const stores = Layer.effect(
       WebhookStore,
       Effect.map(WebhookStore, (store) => ({ ...store, remove: () => unavailable })),
-    ).pipe(Layer.provideMerge(storesWith(disruptions)))
+    ).pipe(Layer.provideMerge(memory()))
     return dispatching(
       { [url]: (n) => (n === 1 ? Effect.never : status(200)) },
-      ({ aborted, sent }) =>
-        Effect.gen(function* () {
-          const webhook = yield* addWebhook()
-          yield* publish
-          yield* settled
-          disruptions.settle = unavailable
-          yield* Effect.flip((yield* Webhooks).delete({ projectId, webhookId: webhook.id }))
-          yield* pass("3 seconds")
-          expect(aborted).toEqual([url])
-          disruptions.settle = Effect.void
-          yield* pass("1 second")
-          expect(sent).toHaveLength(2)
-        }),
-      {},
-      stores,
+      function* ({ aborted, disruptions, sent }) {
+        const webhook = yield* addWebhook()
+        yield* publish
+        yield* settled
+        disruptions.settle = unavailable
+        yield* Effect.flip((yield* Webhooks).delete({ projectId, webhookId: webhook.id }))
+        yield* pass("3 seconds")
+        expect(aborted).toEqual([url])
+        disruptions.settle = Effect.void
+        yield* pass("1 second")
+        expect(sent).toHaveLength(2)
+      },
+      { stores },
     )
   })
 
-  it.effect("cancels deliveries that are being claimed", () => {
-    const disruptions = noDisruptions()
+  test("cancels deliveries that are being claimed", {}, function* ({ disruptions, sent }) {
     const gate = Latch.makeUnsafe()
+    const webhook = yield* addWebhook()
+    disruptions.claimed = gate.await
+    yield* publish
+    yield* settled
+    yield* (yield* Webhooks).delete({ projectId, webhookId: webhook.id })
+    yield* gate.open
+    yield* pass("1 minute")
+    expect(sent).toEqual([])
+    expect(yield* statesOf(webhook)).toEqual(["cancelled"])
+  })
+})
+
+test(
+  "disabling a webhook by request aborts attempts in flight, and enabling it sends all that waits",
+  { [url]: (n) => (n <= 4 ? Effect.never : status(200)) },
+  function* ({ aborted, sent }) {
+    const webhooks = yield* Webhooks
+    const { id: webhookId } = yield* addWebhook()
+    yield* publishMany(6)
+    yield* settled
+    const disabled = yield* webhooks.update({ projectId, webhookId, disabled: true })
+    expect(disabled.disabled?.by).toBe("request")
+    expect(aborted).toEqual([url, url, url, url])
+    yield* publish
+    yield* pass("5 days")
+    expect(sent).toHaveLength(4)
+    yield* webhooks.update({ projectId, webhookId, disabled: false })
+    yield* pass("1 second")
+    const ids = sent.map(({ headers }) => headers["webhook-id"])
+    expect([ids.length, new Set(ids).size]).toEqual([10, 6])
+  },
+)
+
+test("rotating the secret keeps the old secret signing for a day", {}, function* ({ sent }) {
+  const webhooks = yield* Webhooks
+  const { id, secret } = yield* addWebhook()
+  const { secret: fresh } = yield* webhooks.rotateSecret({ projectId, webhookId: id })
+  const verifying = Effect.gen(function* () {
+    yield* publish
+    yield* settled
+    const { body = "", headers = {} } = sent.at(-1) ?? {}
+    const now = yield* Clock.currentTimeMillis
+    return [secret, fresh].map((one) =>
+      Result.isSuccess(verifySignature({ headers, body, now }, [one])),
+    )
+  })
+  expect(yield* verifying).toEqual([true, true])
+  yield* pass("24 hours")
+  expect(yield* verifying).toEqual([false, true])
+})
+
+test("a ping is sent to one webhook only", {}, function* ({ sent }) {
+  const webhook = yield* addWebhook(url)
+  yield* addWebhook(otherUrl)
+  const eventId = yield* (yield* Webhooks).ping({ projectId, webhookId: webhook.id })
+  yield* settled
+  expect(sent).toMatchObject([{ url, headers: { "webhook-id": eventId } }])
+  expect(JSON.parse(sent[0]?.body ?? "")).toMatchObject({
+    type: "webhook.ping",
+    data: { webhook_id: webhook.id },
+  })
+})
+
+type Line = Readonly<Record<string, unknown>>
+
+/** Collects what is logged meanwhile. */
+const logging = (lines: Array<Line>) =>
+  Logger.layer([
+    Logger.make(({ fiber, message }) => {
+      const annotations = fiber.getRef(References.CurrentLogAnnotations)
+      lines.push({ message: String(message), ...annotations })
+    }),
+  ])
+
+/** Collects the events that the host is told of. */
+const telling = (told: Array<Event>) => hooksLayer({ onEvent: (event) => void told.push(event) })
+
+describe("the last attempt", () => {
+  it.effect("of a delivery is that after the last delay of the schedule, and is logged", () => {
+    const lines: Array<Line> = []
+    return dispatching(
+      { [url]: () => status(500) },
+      function* ({ sent }) {
+        const webhook = yield* addWebhook()
+        yield* publish
+        yield* pass("1 minute")
+        expect(sent).toHaveLength(3)
+        expect(yield* statesOf(webhook)).toEqual(["failed"])
+        expect(lines).toEqual([
+          {
+            message: "A delivery was given up",
+            project_id: projectId,
+            webhook_id: webhook.id,
+            event_id: expect.any(String),
+            attempts: 3,
+            status: 500,
+          },
+        ])
+      },
+      { retrySchedule: ["1 second", "2 seconds"] },
+    ).pipe(Effect.provide(logging(lines)))
+  })
+
+  it.effect("for a webhook is logged once, whatever else is in flight", () => {
+    const lines: Array<Line> = []
+    const told: Array<Event> = []
+    return dispatching({ [url]: () => Effect.delay(status(410), "1 second") }, function* () {
+      yield* addWebhook()
+      yield* publishMany(4)
+      yield* pass("1 minute")
+      const messages = lines.map(({ message }) => message)
+      expect(messages.filter((message) => message === "A webhook was disabled")).toHaveLength(1)
+      expect(messages.filter((message) => message === "A delivery was given up")).toHaveLength(3)
+      expect(told.filter(({ type }) => type === "webhook.disabled")).toHaveLength(1)
+    }).pipe(Effect.provide(logging(lines)), Effect.provide(telling(told)))
+  })
+})
+
+it.effect("a failing webhook is announced at 50, 90 and 100 % of five days, and disabled", () => {
+  const day = 24 * hour
+  const told: Array<Event> = []
+  let isWell = false
+  const announced = () =>
+    told
+      .filter(({ type }) => type.startsWith("webhook."))
+      .map((event) => {
+        const { data, timestamp, type } = JSON.parse(event.body)
+        return { type, data, at: Date.parse(timestamp), id: event.id }
+      })
+  const publishHourly = (hours: number) =>
+    Effect.forEach(Array.from({ length: hours }), () => Effect.andThen(publish, pass("1 hour")), {
+      discard: true,
+    })
+  return dispatching({ [url]: () => status(isWell ? 200 : 503) }, function* ({ sent }) {
+    const webhooks = yield* Webhooks
+    const { id: webhookId } = yield* webhooks.create({ projectId, url })
+    yield* webhooks.create({
+      projectId,
+      url: otherUrl,
+      eventTypes: ["webhook.failing", "webhook.disabled"],
+    })
+    yield* publishHourly(6 * 24)
+    const run = announced()
+    expect(run.map(({ data, type }) => [type, data.percent ?? data.reason])).toEqual([
+      ["webhook.failing", 50],
+      ["webhook.failing", 90],
+      ["webhook.failing", 100],
+      ["webhook.disabled", "failing"],
+    ])
+    const since = Date.parse(run[0]?.data.failing_since)
+    for (const { at, data, type } of run) {
+      expect(data).toMatchObject({
+        project_id: projectId,
+        webhook_id: webhookId,
+        last_attempt: { status: 503, error: null },
+      })
+      if (type === "webhook.disabled") continue
+      expect(data).toEqual({
+        project_id: projectId,
+        webhook_id: webhookId,
+        percent: data.percent,
+        failing_since: new Date(since).toISOString(),
+        disables_at: new Date(since + 5 * day).toISOString(),
+        failures: sent.filter((one) => one.url === url && one.at <= at).length,
+        last_attempt: expect.anything(),
+      })
+      const late = at - since - (data.percent / 100) * 5 * day
+      expect(late).toBeGreaterThanOrEqual(0)
+      expect(late).toBeLessThan(2 * hour)
+    }
+    // The ids order them in the feed.
+    expect(run.map(({ id }) => id).toSorted()).toEqual(run.map(({ id }) => id))
+    expect(
+      sent.filter((one) => one.url === otherUrl).map(({ body }) => JSON.parse(body).data),
+    ).toEqual(run.map(({ data }) => data))
+    const disabledAt = run.at(-1)?.at ?? 0
+    expect(yield* webhooks.find({ projectId, webhookId })).toMatchObject({
+      disabled: { at: disabledAt, by: "failures" },
+    })
+    expect(sent.filter((one) => one.url === url && one.at > disabledAt)).toEqual([])
+
+    yield* webhooks.enable({ projectId, webhookId })
+    yield* publishHourly(3 * 24)
+    isWell = true
+    yield* publishHourly(24)
+    isWell = false
+    yield* publishHourly(3 * 24)
+    const later = announced().slice(run.length)
+    expect(later.map(({ data }) => data.percent)).toEqual([50, 50])
+  }).pipe(Effect.provide(telling(told)))
+})
+
+describe("if the store", () => {
+  it.effect.each([
+    ["is unavailable", unavailable],
+    ["has a bug", Effect.die("a bug")],
+  ] as const)(
+    "%s, the dispatcher claims, and watches for changes, again after a second",
+    ([_name, disruption]) =>
+      dispatching({}, function* ({ disruptions, sent }) {
+        yield* addWebhook()
+        disruptions.claim = disruption
+        yield* publish
+        yield* pass("5 seconds")
+        expect(sent).toEqual([])
+        disruptions.claim = Effect.void
+        yield* pass("1 second")
+        expect(sent).toHaveLength(1)
+        disruptions.changes = disruption
+        yield* publish
+        yield* settled
+        yield* publish
+        disruptions.changes = Effect.void
+        yield* pass("1 second")
+        expect(sent).toHaveLength(3)
+      }),
+  )
+
+  it.effect.each([
+    ["for a short time, an attempt is recorded afterwards and not repeated", 10, 1, 1],
+    ["for longer than a lease, an attempt is repeated", 29, 2, 2],
+  ] as const)("is unavailable %s", ([_name, seconds, more, attempts]) =>
+    dispatching({}, function* ({ disruptions, sent }) {
+      const webhook = yield* addWebhook()
+      disruptions.settle = unavailable
+      yield* publish
+      yield* pass(seconds * 1000)
+      expect(sent).toHaveLength(1)
+      disruptions.settle = Effect.void
+      yield* pass(more * 1000)
+      expect(yield* statesOf(webhook)).toEqual(["delivered"])
+      yield* pass("1 hour")
+      expect(sent).toHaveLength(attempts)
+    }),
+  )
+
+  it.effect("returns nothing and says that more is due at once, the dispatcher pauses", () => {
+    let nextDueMillis: number | undefined
+    const stores = Layer.effect(
+      Outbox,
+      Effect.map(Outbox, (outbox) => ({
+        ...outbox,
+        claim: () => Effect.sync(() => ({ claims: [], nextDueMillis, keptBack: [] })),
+      })),
+    ).pipe(Layer.provideMerge(memory()))
     return dispatching(
       {},
-      ({ sent }) =>
-        Effect.gen(function* () {
-          const outbox = yield* Outbox
-          const webhook = yield* addWebhook()
-          disruptions.claimed = gate.await
-          yield* publish
-          yield* settled
-          yield* (yield* Webhooks).delete({ projectId, webhookId: webhook.id })
-          yield* gate.open
-          yield* pass("1 minute")
-          expect(sent).toEqual([])
-          expect(
-            yield* outbox.deliveries({ projectId, webhookId: webhook.id }, { limit: 1 }),
-          ).toMatchObject([{ state: "cancelled" }])
-        }),
-      {},
-      storesWith(disruptions),
+      function* ({ calls }) {
+        yield* addWebhook()
+        nextDueMillis = 0
+        yield* publish
+        yield* pass("1 second")
+        expect(calls.claim).toBeGreaterThan(10)
+        expect(calls.claim).toBeLessThan(30)
+      },
+      { stores },
     )
   })
-})
-
-describe("disabling a webhook by request", () => {
-  it.effect("aborts attempts in flight, and goes on with all that waits once it is enabled", () =>
-    dispatching({ [url]: (n) => (n <= 4 ? Effect.never : status(200)) }, ({ aborted, sent }) =>
-      Effect.gen(function* () {
-        const webhooks = yield* Webhooks
-        const { id: webhookId } = yield* addWebhook()
-        yield* publishMany(6)
-        yield* settled
-        const disabled = yield* webhooks.update({ projectId, webhookId, disabled: true })
-        expect(disabled.disabled?.by).toBe("request")
-        expect(aborted).toEqual([url, url, url, url])
-        yield* publish
-        yield* pass("5 days")
-        expect(sent).toHaveLength(4)
-        yield* webhooks.update({ projectId, webhookId, disabled: false })
-        yield* pass("1 second")
-        const ids = sent.map(({ headers }) => headers["webhook-id"])
-        expect([ids.length, new Set(ids).size]).toEqual([10, 6])
-        const history = yield* (yield* MembershipStore).history(projectId, {
-          userId: undefined,
-          limit: 2,
-        })
-        expect(history.map(({ changes }) => changes)).toEqual([
-          [{ field: "disabledBy", from: "request", to: null }],
-          [{ field: "disabledBy", from: null, to: "request" }],
-        ])
-      }),
-    ),
-  )
-})
-
-describe("rotating the secret", () => {
-  it.effect("keeps the old secret signing for a day", () =>
-    dispatching({}, ({ sent }) =>
-      Effect.gen(function* () {
-        const webhooks = yield* Webhooks
-        const { id, secret } = yield* addWebhook()
-        const ids = { projectId, webhookId: id }
-        const { secret: fresh } = yield* webhooks.rotateSecret(ids)
-        const verifying = Effect.gen(function* () {
-          yield* publish
-          yield* settled
-          const { body = "", headers = {} } = sent.at(-1) ?? {}
-          const now = yield* Clock.currentTimeMillis
-          return [secret, fresh].map((one) =>
-            Result.isSuccess(verifySignature({ headers, body, now }, [one])),
-          )
-        })
-        expect(yield* verifying).toEqual([true, true])
-        yield* pass("24 hours")
-        expect(yield* verifying).toEqual([false, true])
-        const [listed] = yield* webhooks.list({ projectId })
-        expect(listed?.secret).toBe(fresh)
-      }),
-    ),
-  )
-})
-
-describe("a signing key", () => {
-  it.effect("signs in addition to the secret once it was added", () =>
-    dispatching({}, ({ sent }) =>
-      Effect.gen(function* () {
-        const webhooks = yield* Webhooks
-        const { id, secret } = yield* addWebhook()
-        const ids = { projectId, webhookId: id }
-        const key = yield* webhooks.addSigningKey(ids)
-        expect(yield* webhooks.addSigningKey(ids)).toBe(key)
-        yield* publish
-        yield* settled
-        const { body = "", headers = {} } = sent[0] ?? {}
-        const notification = { headers, body, now: yield* Clock.currentTimeMillis }
-        expect(Result.isSuccess(verifySignature(notification, [secret]))).toBe(true)
-        const { id: eventId } = yield* verifySignatureAsymmetric(notification, [key])
-        expect(eventId).toBe(headers["webhook-id"])
-      }),
-    ),
-  )
-})
-
-describe("a ping", () => {
-  it.effect("is sent to one webhook only", () =>
-    dispatching({}, ({ sent }) =>
-      Effect.gen(function* () {
-        const webhook = yield* addWebhook(url)
-        yield* addWebhook(otherUrl)
-        const eventId = yield* (yield* Webhooks).ping({ projectId, webhookId: webhook.id })
-        yield* settled
-        expect(sent.map((request) => request.url)).toEqual([url])
-        expect(sent[0]?.headers["webhook-id"]).toBe(eventId)
-        expect(JSON.parse(sent[0]?.body ?? "")).toMatchObject({
-          type: "webhook.ping",
-          data: { webhook_id: webhook.id },
-        })
-      }),
-    ),
-  )
-})
-
-describe("the option retrySchedule", () => {
-  it.effect("sets the delays", () =>
-    dispatching(
-      { [url]: () => status(500) },
-      ({ sent }) =>
-        Effect.gen(function* () {
-          yield* addWebhook()
-          yield* publish
-          yield* pass(24 * hour)
-          expect(sent).toHaveLength(3)
-        }),
-      { retrySchedule: ["1 second", "2 seconds"] },
-    ),
-  )
 })

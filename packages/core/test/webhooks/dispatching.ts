@@ -1,5 +1,6 @@
-/** A dispatcher with scripted receivers, on the test clock. */
+/** A dispatcher with scripted receivers and stores that can be disrupted, on the test clock. */
 
+import { it } from "@effect/vitest"
 import { memory } from "@tenure/memory"
 import * as Clock from "effect/Clock"
 import type * as Duration from "effect/Duration"
@@ -7,9 +8,10 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
 import { hostOrigin } from "../../src/base/change-context.ts"
-import type { InvalidInput, StoreUnavailable } from "../../src/base/errors.ts"
+import { type InvalidInput, StoreUnavailable } from "../../src/base/errors.ts"
 import * as Setting from "../../src/base/setting.ts"
 import { ProjectId } from "../../src/base/values.ts"
+import type { EventId } from "../../src/events/event.ts"
 import { MembershipStore } from "../../src/memberships/store.ts"
 import type { StorePorts } from "../../src/tenure.ts"
 import {
@@ -27,13 +29,12 @@ import {
   type TransportResponse,
   WebhookTransport,
 } from "../../src/webhooks/transport.ts"
-import {
-  type WebhooksOptions as WebhookOptions,
-  webhooksOptions as webhookOptions,
-} from "../../src/webhooks/webhook-registry.ts"
+import { webhooksOptions } from "../../src/webhooks/webhook-registry.ts"
 import type { WebhookId } from "../../src/webhooks/webhook.ts"
 import { Webhooks } from "../../src/webhooks/webhooks.ts"
 import { allEnded, isBusy, watchedCrypto } from "./watched-crypto.ts"
+
+type Stores = Layer.Layer<StorePorts, InvalidInput>
 
 export const projectId = ProjectId("p1")
 export const hour = 3_600_000
@@ -60,14 +61,50 @@ export type Receiver = (
   onResponse: (received: () => TransportResponse) => void,
 ) => Effect.Effect<TransportResponse, TransportError>
 
+/** Receivers by URL; all others respond with 200. */
+export type Receivers = Readonly<Record<string, Receiver>>
+
 export const status = (code: number, retryAfter?: string): Effect.Effect<TransportResponse> =>
   Effect.succeed({ status: code, retryAfter, body: `answer ${code}` })
 
-/** A transport to receivers by URL, which records the requests that are sent and aborted. */
-export const scripted = (receivers: Readonly<Record<string, Receiver>>) => {
-  const sent: Array<Sent> = []
-  const aborted: Array<string> = []
-  const layer = Layer.succeed(WebhookTransport, {
+export const unavailable = Effect.fail(new StoreUnavailable({ cause: "down" }))
+
+type Disruption = Effect.Effect<void, StoreUnavailable>
+
+/** What happens before the operations of an outbox. */
+interface Disruptions {
+  claim: Disruption
+  /** Happens after a claim instead. */
+  claimed: Disruption
+  settle: Disruption
+  changes: Disruption
+}
+
+const makeWorld = () => {
+  const disruptions: Disruptions = {
+    claim: Effect.void,
+    claimed: Effect.void,
+    settle: Effect.void,
+    changes: Effect.void,
+  }
+  return {
+    sent: Array<Sent>(),
+    /** The URLs of aborted requests. */
+    aborted: Array<string>(),
+    /** How often the outbox was asked. */
+    calls: { claim: 0, settle: 0 },
+    /** The events in the order of their claims. */
+    claimed: Array<EventId>(),
+    /** Tests change them as they run. */
+    disruptions,
+  }
+}
+
+/** What a test sees and changes. */
+export type World = ReturnType<typeof makeWorld>
+
+const scriptedTransport = ({ aborted, sent }: World, receivers: Receivers) =>
+  Layer.succeed(WebhookTransport, {
     sendsHttpToNames: true,
     send: (request, onResponse = () => {}) =>
       Effect.flatMap(Clock.currentTimeMillis, (at) => {
@@ -79,95 +116,85 @@ export const scripted = (receivers: Readonly<Record<string, Receiver>>) => {
         )
       }),
   })
-  return { sent, aborted, layer }
-}
 
-type Disruption = Effect.Effect<void, StoreUnavailable>
-
-/** What happens before the operations of an outbox. Tests change it as they run. */
-export interface Disruptions {
-  claim: Disruption
-  /** Happens after a claim instead. */
-  claimed: Disruption
-  settle: Disruption
-  changes: Disruption
-}
-
-export const noDisruptions = (): Disruptions => ({
-  claim: Effect.void,
-  claimed: Effect.void,
-  settle: Effect.void,
-  changes: Effect.void,
-})
-
-/** Memory stores with an outbox that can be disrupted. */
-export const storesWith = (disruptions: Disruptions) =>
-  Layer.provideMerge(
-    Layer.effect(
-      Outbox,
-      Effect.map(Outbox, (outbox) => {
-        const after = <A, E>(name: keyof Disruptions, work: Effect.Effect<A, E>) =>
-          Effect.andThen(
-            Effect.suspend(() => disruptions[name]),
-            work,
-          )
-        return {
-          ...outbox,
-          claim: (options) =>
-            Effect.tap(after("claim", outbox.claim(options)), () => disruptions.claimed),
-          settle: (claim, settlement) => after("settle", outbox.settle(claim, settlement)),
-          nextChange: after("changes", outbox.nextChange),
-        }
-      }),
-    ),
-    memory(),
+const disruptedOutbox = ({ calls, claimed, disruptions }: World) =>
+  Layer.effect(
+    Outbox,
+    Effect.map(Outbox, (outbox) => ({
+      ...outbox,
+      claim: (options) =>
+        Effect.suspend(() => {
+          calls.claim++
+          return disruptions.claim
+        }).pipe(
+          Effect.andThen(outbox.claim(options)),
+          Effect.tap(({ claims }) => {
+            claimed.push(...claims.map(({ event }) => event.id))
+            return disruptions.claimed
+          }),
+        ),
+      settle: (claim, settlement) =>
+        Effect.suspend(() => {
+          calls.settle++
+          return disruptions.settle
+        }).pipe(Effect.andThen(outbox.settle(claim, settlement))),
+      nextChange: Effect.suspend(() => disruptions.changes).pipe(Effect.andThen(outbox.nextChange)),
+    })),
   )
 
-/** The services of a test, whose dispatcher sends by a transport. */
-const servicesOn = (
-  transport: Layer.Layer<WebhookTransport>,
-  options: DispatcherOptions,
-  webhooks: WebhookOptions,
-) =>
-  Layer.mergeAll(Webhooks.layer(Setting.parse(webhookOptions, webhooks)), Events.layer()).pipe(
-    Layer.provide(
-      Dispatcher.layer(Setting.parse(dispatcherOptions, { retrySchedule, ...options })),
-    ),
-    Layer.provide(transport),
-    Layer.provide(AddressPolicy.layer()),
-  )
+/** A world, its transport, and its stores. */
+export const makeScene = (receivers: Receivers, base: Stores = memory()) => {
+  const world = makeWorld()
+  const stores = Layer.provideMerge(disruptedOutbox(world), base)
+  return {
+    world,
+    transport: scriptedTransport(world, receivers),
+    stores: Layer.provideMerge(stores, watchedCrypto),
+  }
+}
 
-/** Runs a step with a project and a dispatcher that stops when the step ends. The stores stay. */
-export const untilStopped = <A, E>(
-  transport: Layer.Layer<WebhookTransport>,
-  step: Effect.Effect<A, E, Webhooks | Events | Outbox>,
-) =>
+interface Options extends DispatcherOptions {
+  readonly stores?: Stores
+}
+
+const withProject = Layer.effectDiscard(
   Effect.gen(function* () {
-    yield* (yield* MembershipStore).createProject(projectId, { origin: hostOrigin, at: 0 })
-    return yield* Effect.provide(step, servicesOn(transport, {}, {}))
-  })
-
-/** Runs a test with a project, a dispatcher and scripted receivers. */
-export const dispatching = <A, E>(
-  receivers: Readonly<Record<string, Receiver>>,
-  test: (
-    transport: Omit<ReturnType<typeof scripted>, "layer">,
-  ) => Effect.Effect<A, E, Webhooks | Events | Outbox | WebhookStore | MembershipStore>,
-  options: DispatcherOptions = {},
-  stores: Layer.Layer<StorePorts, InvalidInput> = memory(),
-  webhooks: WebhookOptions = {},
-) => {
-  const transport = scripted(receivers)
-  const services = servicesOn(transport.layer, options, webhooks).pipe(
-    Layer.provideMerge(stores),
-    Layer.provideMerge(watchedCrypto),
-  )
-  return Effect.gen(function* () {
     yield* TestClock.setTime(1_795_000_000_000)
     yield* (yield* MembershipStore).createProject(projectId, { origin: hostOrigin, at: 0 })
-    return yield* test(transport)
-  }).pipe(Effect.provide(services))
+  }),
+)
+
+/** The stores of a scene with a project, and the services of a dispatcher on them. */
+export const arrange = (receivers: Receivers, { stores, ...options }: Options = {}) => {
+  const scene = makeScene(receivers, stores)
+  const dispatcher = Setting.parse(dispatcherOptions, { retrySchedule, ...options })
+  return {
+    world: scene.world,
+    stores: Layer.provideMerge(withProject, scene.stores),
+    services: Layer.mergeAll(Webhooks.layer(Setting.parse(webhooksOptions)), Events.layer()).pipe(
+      Layer.provide(Dispatcher.layer(dispatcher)),
+      Layer.provide(scene.transport),
+      Layer.provide(AddressPolicy.layer()),
+    ),
+  }
 }
+
+type Body = (
+  world: World,
+) => Effect.fn.Return<void, unknown, Webhooks | Events | Outbox | WebhookStore | MembershipStore>
+
+/** Runs a test with a project, a dispatcher and scripted receivers. */
+export const dispatching = (receivers: Receivers, body: Body, options?: Options) => {
+  const { services, stores, world } = arrange(receivers, options)
+  return Effect.provide(
+    Effect.gen(() => body(world)),
+    Layer.provideMerge(services, stores),
+  )
+}
+
+/** Declares a test with a project, a dispatcher and scripted receivers. */
+export const test = (name: string, ...given: Parameters<typeof dispatching>): void =>
+  it.effect(name, () => dispatching(...given))
 
 export const url = "https://receiver.example/a"
 export const otherUrl = "https://receiver.example/b"
@@ -205,3 +232,7 @@ export const deliveriesOf = ({ id }: { readonly id: WebhookId }) =>
   Effect.flatMap(Outbox, (outbox) =>
     outbox.deliveries({ projectId, webhookId: id }, { limit: 100 }),
   )
+
+/** The states that the deliveries of a webhook have. */
+export const statesOf = (webhook: { readonly id: WebhookId }) =>
+  Effect.map(deliveriesOf(webhook), (all) => [...new Set(all.map(({ state }) => state))])

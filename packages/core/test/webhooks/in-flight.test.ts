@@ -48,7 +48,7 @@ const attempts = Effect.gen(function* () {
   })
   let count = 0
   /** Adds claims. Returns their leases. */
-  const add = (webhookId: WebhookId, size = 1, { concurrency = 4, failures = 0 } = {}) =>
+  const add = (webhookId: WebhookId, size = 1, failures = 0) =>
     Array.from({ length: size }, () => {
       const lease = String(++count)
       const claim: Claim = {
@@ -62,7 +62,7 @@ const attempts = Effect.gen(function* () {
           headers: undefined,
           failures,
           failingSince: undefined,
-          concurrency,
+          concurrency: 4,
         },
         attemptNumber: 1,
         lease,
@@ -70,7 +70,7 @@ const attempts = Effect.gen(function* () {
       inFlight.add(claim)
       return lease
     })
-  const answer = (lease: string, succeeded = true) =>
+  const answer = (lease = "", succeeded = true) =>
     Effect.suspend(() => {
       const waiting = answers.get(lease)
       return waiting === undefined
@@ -78,7 +78,7 @@ const attempts = Effect.gen(function* () {
         : Effect.andThen(Deferred.succeed(waiting, succeeded), turns)
     })
   /** Keeps the settlement of a claim from ending until the returned effect runs. */
-  const hold = (lease: string) => {
+  const hold = (lease = "") => {
     const settled = Deferred.makeUnsafe<void>()
     settling.set(lease, settled)
     return Effect.andThen(Deferred.succeed(settled, undefined), turns)
@@ -86,154 +86,141 @@ const attempts = Effect.gen(function* () {
   return { add, answer, ended, hold, inFlight, interrupted, released, started, time }
 })
 
+type Attempts = Effect.Success<typeof attempts>
+
+const test = (name: string, body: (all: Attempts) => Effect.fn.Return<void>): void =>
+  it.effect(name, () => Effect.flatMap(attempts, (all) => Effect.gen(() => body(all))))
+
 describe("claims", () => {
-  it.effect("are counted until they are settled, and each end is reported", () =>
-    Effect.gen(function* () {
-      const { add, answer, ended, inFlight } = yield* attempts
-      const [first = ""] = add(one, 1, { failures: 2 })
-      add(one, 1, { failures: 1 })
-      add(other)
-      expect(inFlight.count()).toEqual({ all: 3, failing: 2, queued: 0 })
-      yield* answer(first)
-      expect([inFlight.count(), ended]).toEqual([{ all: 2, failing: 1, queued: 0 }, [[one, false]]])
-      expect([inFlight.has(one), inFlight.has(other)]).toEqual([true, true])
-    }),
-  )
+  test("are counted until they are settled", function* ({ add, answer, inFlight }) {
+    const [first] = add(one, 1, 2)
+    add(one, 1, 1)
+    add(other)
+    expect(inFlight.count()).toEqual({ all: 3, failing: 2, queued: 0 })
+    yield* answer(first)
+    expect(inFlight.count()).toEqual({ all: 2, failing: 1, queued: 0 })
+    expect([inFlight.has(one), inFlight.has(other)]).toEqual([true, true])
+  })
 
-  it.effect("end smoothly until one fails, and again once the webhook receives", () =>
-    Effect.gen(function* () {
-      const { add, answer, ended, inFlight } = yield* attempts
-      for (const [succeeds, failures] of [
-        [true, 0],
-        [false, 0],
-        [true, 1],
-        [true, 0],
-      ] as const) {
-        const [lease = ""] = add(one, 1, { failures })
-        yield* answer(lease, succeeds)
-      }
-      expect(ended.map(([, isSmooth]) => isSmooth)).toEqual([true, false, false, true])
-      expect(inFlight.has(one)).toBe(false)
-    }),
-  )
+  test("end smoothly until one fails, and again once the webhook receives", function* (all) {
+    for (const [succeeds, failures] of [
+      [true, 0],
+      [false, 0],
+      [true, 1],
+      [true, 0],
+    ] as const) {
+      const [lease] = all.add(one, 1, failures)
+      yield* all.answer(lease, succeeds)
+    }
+    expect(all.ended).toEqual([
+      [one, true],
+      [one, false],
+      [one, false],
+      [one, true],
+    ])
+    expect(all.inFlight.has(one)).toBe(false)
+  })
 
-  it.effect("are given back if their webhook was cancelled since the claim began", () =>
-    Effect.gen(function* () {
-      const { add, inFlight, released, started } = yield* attempts
-      inFlight.beginClaim()
-      inFlight.cancel(one)
-      const given = add(one)
-      const kept = add(other)
-      expect([released, started]).toEqual([given, kept])
-      inFlight.beginClaim()
-      add(one)
-      expect(inFlight.count().all).toBe(2)
-    }),
-  )
+  test("are given back if their webhook was cancelled since the claim began", function* (all) {
+    const { add, inFlight, released, started } = all
+    inFlight.beginClaim()
+    inFlight.cancel(one)
+    const given = add(one)
+    const kept = add(other)
+    yield* turns
+    expect([released, started]).toEqual([given, kept])
+    inFlight.beginClaim()
+    add(one)
+    expect(inFlight.count().all).toBe(2)
+  })
 })
 
 describe("a queue", () => {
-  it.effect(
-    "starts the next attempt when one is answered, without waiting for its settlement",
-    () =>
-      Effect.gen(function* () {
-        const { add, answer, hold, inFlight, started } = yield* attempts
-        const leases = add(one, 6)
-        const [first = "", second = ""] = leases
-        expect([started, inFlight.count().queued]).toEqual([leases.slice(0, 4), 2])
-        const settle = hold(first)
-        yield* answer(first)
-        expect([started, inFlight.count()]).toEqual([
-          leases.slice(0, 5),
-          { all: 6, failing: 0, queued: 1 },
-        ])
-        yield* settle
-        yield* answer(second)
-        expect([started, inFlight.count()]).toEqual([leases, { all: 4, failing: 0, queued: 0 }])
-      }),
-  )
+  test("goes on when an attempt is answered, without waiting for its settlement", function* (all) {
+    const { add, answer, hold, inFlight, started } = all
+    const leases = add(one, 6)
+    const [first, second] = leases
+    expect([started, inFlight.count().queued]).toEqual([leases.slice(0, 4), 2])
+    const settle = hold(first)
+    yield* answer(first)
+    expect(started).toEqual(leases.slice(0, 5))
+    expect(inFlight.count()).toEqual({ all: 6, failing: 0, queued: 1 })
+    yield* settle
+    yield* answer(second)
+    expect(started).toEqual(leases)
+    expect(inFlight.count()).toEqual({ all: 4, failing: 0, queued: 0 })
+  })
 
-  it.effect("is given back when an attempt fails, once the failure is settled", () =>
-    Effect.gen(function* () {
-      const { add, answer, hold, inFlight, released, started } = yield* attempts
-      const leases = add(one, 6)
-      const [first = ""] = leases
-      const settle = hold(first)
-      yield* answer(first, false)
-      expect([started.length, released, inFlight.count().queued]).toEqual([4, [], 0])
-      yield* settle
-      expect([started.length, released]).toEqual([4, leases.slice(4)])
-      expect(inFlight.count().all).toBe(3)
-    }),
-  )
+  test("is given back when an attempt fails, once the failure is settled", function* (all) {
+    const { add, answer, hold, inFlight, released, started } = all
+    const leases = add(one, 6)
+    const [first] = leases
+    const settle = hold(first)
+    yield* answer(first, false)
+    expect([started.length, released, inFlight.count().queued]).toEqual([4, [], 0])
+    yield* settle
+    expect([started.length, released]).toEqual([4, leases.slice(4)])
+    expect(inFlight.count().all).toBe(3)
+  })
 
-  it.effect("is given back when its webhook is cancelled, and those of others are not", () =>
-    Effect.gen(function* () {
-      const { add, inFlight, interrupted, released, started } = yield* attempts
-      const leases = add(one, 6)
-      const others = add(other, 5)
-      inFlight.cancel(one)
-      yield* turns
-      expect([interrupted, released]).toEqual([leases.slice(0, 4), leases.slice(4)])
-      expect(started).toEqual([...leases.slice(0, 4), ...others.slice(0, 4)])
-      expect(inFlight.count()).toEqual({ all: 5, failing: 0, queued: 1 })
-    }),
-  )
+  test("is given back when its webhook is cancelled, and those of others are not", function* (all) {
+    const { add, inFlight, interrupted, released, started } = all
+    const leases = add(one, 6)
+    const others = add(other, 5)
+    inFlight.cancel(one)
+    yield* turns
+    expect([interrupted, released]).toEqual([leases.slice(0, 4), leases.slice(4)])
+    expect(started).toEqual([...leases.slice(0, 4), ...others.slice(0, 4)])
+    expect(inFlight.count()).toEqual({ all: 5, failing: 0, queued: 1 })
+  })
 
-  it.effect("is given back if it has waited for longer than a quarter of a second", () =>
-    Effect.gen(function* () {
-      const { add, answer, inFlight, released, started, time } = yield* attempts
-      const leases = add(one, 7)
-      const [first = "", second = ""] = leases
-      time.now += 250
-      yield* answer(first)
-      expect([started.length, released]).toEqual([5, []])
-      time.now += 1
-      yield* answer(second)
-      expect([started.length, released]).toEqual([5, leases.slice(5)])
-      expect(inFlight.sought(64)).toEqual(new Map())
-    }),
-  )
+  test("is given back if it has waited for longer than a quarter of a second", function* (all) {
+    const { add, answer, inFlight, released, started, time } = all
+    const leases = add(one, 7)
+    const [first, second] = leases
+    time.now += 250
+    yield* answer(first)
+    expect([started.length, released]).toEqual([5, []])
+    time.now += 1
+    yield* answer(second)
+    expect([started.length, released]).toEqual([5, leases.slice(5)])
+    expect(inFlight.sought(64)).toEqual(new Map())
+  })
 
-  it.effect("of a webhook that hangs is given back by the next claim", () =>
-    Effect.gen(function* () {
-      const { add, inFlight, released, time } = yield* attempts
-      const leases = add(one, 6)
-      time.now += 250
-      inFlight.beginClaim()
-      expect(released).toEqual([])
-      time.now += 1
-      inFlight.beginClaim()
-      expect(released).toEqual(leases.slice(4))
-    }),
-  )
+  test("of a webhook that hangs is given back by the next claim", function* (all) {
+    const { add, inFlight, released, time } = all
+    const leases = add(one, 6)
+    time.now += 250
+    inFlight.beginClaim()
+    expect(released).toEqual([])
+    time.now += 1
+    inFlight.beginClaim()
+    yield* turns
+    expect(released).toEqual(leases.slice(4))
+  })
 
-  it.effect("should be as long as its webhook is fast, once an attempt has succeeded", () =>
-    Effect.gen(function* () {
-      const { add, answer, inFlight, time } = yield* attempts
-      const [first = ""] = add(one, 6)
-      const [slow = ""] = add(other)
-      expect(inFlight.sought(64)).toEqual(new Map())
-      time.now += 20
-      yield* answer(first)
-      expect(inFlight.sought(64)).toEqual(new Map([[one, 19]]))
-      expect(inFlight.sought(16)).toEqual(new Map([[one, 16]]))
-      expect(inFlight.isLow(one)).toBe(true)
-      add(one, 10)
-      expect(inFlight.isLow(one)).toBe(false)
-      yield* answer(slow, false)
-      expect(inFlight.sought(64).has(other)).toBe(false)
-    }),
-  )
+  test("should be as long as its webhook is fast, once an attempt has succeeded", function* (all) {
+    const { add, answer, inFlight, time } = all
+    const [first] = add(one, 6)
+    const [slow] = add(other)
+    expect(inFlight.sought(64)).toEqual(new Map())
+    time.now += 20
+    yield* answer(first)
+    expect(inFlight.sought(64)).toEqual(new Map([[one, 19]]))
+    expect(inFlight.sought(16)).toEqual(new Map([[one, 16]]))
+    expect(inFlight.isLow(one)).toBe(true)
+    add(one, 10)
+    expect(inFlight.isLow(one)).toBe(false)
+    yield* answer(slow, false)
+    expect(inFlight.sought(64).has(other)).toBe(false)
+  })
 
-  it.effect("is empty after interruptAll, and all attempts have ended", () =>
-    Effect.gen(function* () {
-      const { add, inFlight, interrupted, released } = yield* attempts
-      const leases = add(one, 6)
-      const others = add(other, 3)
-      yield* inFlight.interruptAll
-      expect(interrupted.toSorted()).toEqual([...leases.slice(0, 4), ...others].toSorted())
-      expect([released, inFlight.count().all]).toEqual([leases.slice(4), 0])
-    }),
-  )
+  test("is empty after interruptAll, and all attempts have ended", function* (all) {
+    const { add, inFlight, interrupted, released } = all
+    const leases = add(one, 6)
+    const others = add(other, 3)
+    yield* inFlight.interruptAll
+    expect(interrupted.toSorted()).toEqual([...leases.slice(0, 4), ...others].toSorted())
+    expect([released, inFlight.count().all]).toEqual([leases.slice(4), 0])
+  })
 })

@@ -10,7 +10,6 @@ import {
   SigningKey,
   type VerificationError,
   VerificationKey,
-  type VerifiedWebhook,
   WebhookSecret,
   generateSigningKey,
   parseWebhookSecrets,
@@ -43,24 +42,28 @@ const headers = (signature: string, timestamp: string | number = message.timesta
   "webhook-timestamp": String(timestamp),
   "webhook-signature": signature,
 })
+const notification = { headers: headers(v1), body: message.body, now }
 
 const reasonOf = (verdict: Result.Result<unknown, VerificationError>) =>
   Result.isFailure(verdict) ? verdict.failure.reason : "verified"
 
-const verify = (given: VerifiedWebhook["headers"], options: Partial<VerifiedWebhook> = {}) =>
-  reasonOf(verifySignature({ headers: given, body: message.body, now, ...options }, [secret]))
+/** Passes values of any type, as JavaScript without types does. */
+const untyped = (value: unknown) => JSON.parse("{}", () => value)
+
+/** Verifies the notification after a change. */
+const verify = (change: object, keys: unknown = [secret]) =>
+  verifySignature(untyped({ ...notification, ...change }), untyped(keys))
+
+const verdictOn = (change: object, keys?: unknown) => reasonOf(verify(change, keys))
 
 const secrets = fc.uint8Array({ minLength: 24, maxLength: 64 }).map(secretFromBytes)
 const bodies = fc.oneof(fc.json(), fc.string({ unit: "binary" }))
 const ids = fc.uuid()
 
 describe("v1", () => {
-  it("signs the test vector", () => {
-    expect(signMessage(message, secret)).toBe(v1)
-  })
-
-  it("signs bytes like the text that they encode", () => {
+  it("signs the test vector, as text and as bytes", () => {
     const body = new TextEncoder().encode(message.body)
+    expect(signMessage(message, secret)).toBe(v1)
     expect(signMessage({ ...message, body }, secret)).toBe(v1)
   })
 
@@ -85,260 +88,221 @@ describe("v1", () => {
   it("verifies what it signs, and refuses a body with one more character", () => {
     fc.assert(
       fc.property(secrets, ids, bodies, fc.nat(), (key, id, body, at) => {
-        const timestamp = message.timestamp
+        const { timestamp } = message
         const signature = signMessage({ id, timestamp, body }, key)
-        const notification = {
-          headers: { ...headers(signature), "webhook-id": id },
-          body,
-          now,
-        }
-        expect(reasonOf(verifySignature(notification, [key]))).toBe("verified")
+        const given = { headers: { ...headers(signature), "webhook-id": id }, body }
+        expect(verdictOn(given, [key])).toBe("verified")
         const position = at % (body.length + 1)
         const changed = `${body.slice(0, position)}x${body.slice(position)}`
-        const verdict = verifySignature({ ...notification, body: changed }, [key])
-        expect(reasonOf(verdict)).toBe("NoMatchingSignature")
+        expect(verdictOn({ ...given, body: changed }, [key])).toBe("NoMatchingSignature")
       }),
     )
   })
 
   it("verifies whatever object the host keeps header fields in", () => {
-    const fields = headers(v1)
-    const upper = Object.entries(fields).map(
+    const upper = Object.entries(notification.headers).map(
       ([name, value]) => [name.toUpperCase(), value] as const,
     )
-    const shouted = Object.fromEntries(upper)
     for (const given of [
-      shouted,
+      Object.fromEntries(upper),
       upper,
       new Map(upper),
       new Headers(upper.map(([...pair]) => pair)),
+      { ...notification.headers, "Webhook-Id": [] },
     ]) {
-      expect(verify(given)).toBe("verified")
+      expect(verdictOn({ headers: given })).toBe("verified")
     }
-    expect(verify({ ...fields, "Webhook-Id": message.id })).toBe("RepeatedHeader")
-    expect(verify({ ...fields, "Webhook-Id": [] })).toBe("verified")
-    for (const given of [[1, null, []], new Map([[1, v1]]), "text"]) {
-      const anything = JSON.parse("0", () => given)
-      expect(verify(anything)).toMatch(/^(MissingHeader|InvalidNotification)$/)
+    for (const given of [[1, null, []], new Map([[1, v1]])]) {
+      expect(verdictOn({ headers: given })).toBe("MissingHeader")
     }
   })
 
   it("verifies with either secret during a rotation", () => {
     const fresh = secretFromBytes(new Uint8Array(32).fill(7))
-    const both = `v1a,xxxx ${signMessage(message, fresh)} ${v1}`
-    const notification = { headers: headers(both), body: message.body, now }
+    const both = { headers: headers(`v1a,xxxx ${signMessage(message, fresh)} ${v1}`) }
     for (const known of [[secret], [fresh], [fresh, secret]]) {
-      expect(reasonOf(verifySignature(notification, known))).toBe("verified")
+      expect(verdictOn(both, known)).toBe("verified")
     }
     const other = secretFromBytes(new Uint8Array(32).fill(8))
-    expect(reasonOf(verifySignature(notification, [other]))).toBe("NoMatchingSignature")
+    expect(verdictOn(both, [other])).toBe("NoMatchingSignature")
+  })
+
+  it("verifies within the tolerance, which may be another than five minutes", () => {
+    for (const change of [
+      { now: now + 300_999 },
+      { now: now - 300_000 },
+      { toleranceSeconds: 0 },
+      { now: now + 86_400_000, toleranceSeconds: 86_400 },
+    ]) {
+      expect(verdictOn(change)).toBe("verified")
+    }
+    expect(verdictOn({ now: now + 11_000, toleranceSeconds: 10 })).toBe("TimestampTooOld")
+    expect(verdictOn({ now: now + 1000, toleranceSeconds: 0 })).toBe("TimestampTooOld")
   })
 })
 
 describe("a notification is refused", () => {
-  it.each(["webhook-id", "webhook-timestamp", "webhook-signature"])("without %s", (name) => {
-    expect(verify({ ...headers(v1), [name]: undefined })).toBe("MissingHeader")
+  /** Changes of a property, one for each value. */
+  const having = (name: string, ...values: ReadonlyArray<unknown>) =>
+    values.map((value) => ({ [name]: value }))
+  const field = (name: string, ...values: ReadonlyArray<unknown>) =>
+    having(name, ...values).map((one) => ({ headers: { ...notification.headers, ...one } }))
+  const late = { now: now + 86_400_000 }
+
+  it.each(Object.entries(notification.headers))("without %s, or with two", (name, value) => {
+    for (const change of [{ headers: {} }, ...field(name, undefined)]) {
+      expect(verdictOn(change)).toBe("MissingHeader")
+    }
+    for (const change of [...field(name, [value, value]), ...field(name.toUpperCase(), value)]) {
+      expect(verify(change)).toMatchObject({
+        failure: {
+          reason: "RepeatedHeader",
+          message: `the ${name} header was sent more than once`,
+        },
+      })
+    }
   })
 
-  it.each(["webhook-id", "webhook-timestamp", "webhook-signature"])("with two of %s", (name) => {
-    const given = headers(v1)
-    const value = { ...given }[name]
-    expect(verify({ ...given, [name]: [String(value), String(value)] })).toBe("RepeatedHeader")
+  it.each<readonly [VerificationError["reason"], string, ReadonlyArray<object>]>([
+    ["MissingHeader", "the webhook-id header is missing", having("headers", {}, new Map())],
+    [
+      "MalformedTimestamp",
+      "the webhook-timestamp header is not a number of seconds",
+      [
+        ...field("webhook-timestamp", "now", "", "1614265330junk", " 1614265330"),
+        ...field("webhook-timestamp", "1.6e9", "-1614265330", "0x60381bb2"),
+      ],
+    ],
+    ["TimestampTooOld", "the message is 301 s old", having("now", now + 301_000, now + 301_999)],
+    [
+      "TimestampTooNew",
+      "the message is 301 s in the future",
+      having("now", now - 300_001, now - 301_000),
+    ],
+    [
+      "NoMatchingSignature",
+      "no signature matches the given keys",
+      [
+        { body: "" },
+        ...field("webhook-signature", "", "v1", "v1,", v1.slice(0, -1), `${v1}=`, v1.slice(3)),
+        ...field("webhook-signature", `V1,${v1.slice(3)}`, `v2,${v1.slice(3)}`),
+      ],
+    ],
+    [
+      "InvalidNotification",
+      "headers must be an object of header fields",
+      having("headers", undefined, null, "webhook-id: msg_1", 42),
+    ],
+    [
+      "InvalidNotification",
+      "body must be the raw body, as text or as a Uint8Array",
+      having("body", undefined, null, 42, true, {}, [], [123], new Date(0), Object(message.body)),
+    ],
+    [
+      "InvalidOptions",
+      "now must be the current time in milliseconds",
+      having("now", undefined, null, NaN, Infinity, -Infinity, "now", "", new Date(now), {}, []),
+    ],
+    [
+      "InvalidOptions",
+      "toleranceSeconds must be a number of seconds, at least 0",
+      having("toleranceSeconds", null, NaN, Infinity, -1, "five minutes", "300", "", {}, []).map(
+        (one) => ({ ...late, ...one }),
+      ),
+    ],
+  ])("as %s: %s", (reason, text, changes) => {
+    const error = { _tag: "VerificationError", reason, message: text }
+    for (const change of changes) expect(verify(change)).toMatchObject({ failure: error })
   })
 
-  it.each(["1614265330junk", "", " 1614265330", "1.6e9", "-1614265330", "0x60381bb2"])(
-    "with the timestamp %j",
-    (timestamp) => {
-      expect(verify(headers(v1, timestamp))).toBe("MalformedTimestamp")
-    },
-  )
-
-  it("with a timestamp outside the tolerance", () => {
-    expect(verify(headers(v1), { now: now + 300_999 })).toBe("verified")
-    expect(verify(headers(v1), { now: now + 301_000 })).toBe("TimestampTooOld")
-    expect(verify(headers(v1), { now: now - 300_000 })).toBe("verified")
-    expect(verify(headers(v1), { now: now - 300_001 })).toBe("TimestampTooNew")
-    expect(verify(headers(v1), { now: now + 11_000, toleranceSeconds: 10 })).toBe("TimestampTooOld")
-    expect(verify(headers(v1), { toleranceSeconds: 0 })).toBe("verified")
-    expect(verify(headers(v1), { now: now + 1000, toleranceSeconds: 0 })).toBe("TimestampTooOld")
-  })
-
-  it.each([
-    "",
-    "v1",
-    "v1,",
-    v1.slice(0, -1),
-    `${v1}=`,
-    `V1,${v1.slice(3)}`,
-    v1.slice(3),
-    `v2,${v1.slice(3)}`,
-  ])("with the signature %j", (signature) => {
-    expect(verify(headers(signature))).toBe("NoMatchingSignature")
+  it.each([undefined, null, "text", 42])("as InvalidNotification if it is %j", (given) => {
+    expect(reasonOf(verifySignature(untyped(given), [secret]))).toBe("InvalidNotification")
   })
 
   it("with random headers, and nothing throws", () => {
-    const field = fc.oneof(fc.string({ unit: "binary" }), fc.array(fc.string(), { maxLength: 3 }))
+    const value = fc.oneof(fc.string({ unit: "binary" }), fc.array(fc.string(), { maxLength: 3 }))
     const any = fc.record(
-      { "webhook-id": field, "webhook-timestamp": field, "webhook-signature": field },
+      { "webhook-id": value, "webhook-timestamp": value, "webhook-signature": value },
       { requiredKeys: [] },
     )
     fc.assert(
       fc.property(any, (given) => {
-        expect(verify(given)).not.toBe("verified")
+        expect(verdictOn({ headers: given })).not.toBe("verified")
       }),
     )
   })
 })
 
-/** Passes values of any type, as JavaScript without types does. */
-const untyped = (value: unknown) => JSON.parse("{}", () => value)
-
-// Items that are arrays stay whole as the arguments of a test.
-const whole = (values: ReadonlyArray<unknown>) => values.map((value) => [value])
-
-const keyProblems = [
-  undefined,
-  null,
-  "",
-  secret,
-  {},
-  [],
-  [undefined],
-  [null],
-  [""],
-  ["secret"],
-  ["whsec_"],
-  ["undefined"],
-  ["null"],
-  [42],
-  [`whsec_${btoa("x".repeat(15))}`],
-  [secret, undefined],
-  [secret, ""],
-]
-
 describe("an invalid argument", () => {
-  const { expected } = WebhookSecret
+  const keyProblems: ReadonlyArray<unknown> = [
+    undefined,
+    null,
+    "",
+    secret,
+    {},
+    [],
+    ...[undefined, null, "", "secret", "whsec_", "undefined", "null", 42].map((one) => [one]),
+    [`whsec_${btoa("x".repeat(15))}`],
+    [secret, undefined],
+    [secret, ""],
+  ]
 
   const forged = (text: string) => {
     const key = createHmac("sha256", Buffer.from(text.slice("whsec_".length), "base64"))
     return `v1,${key.update(`${message.id}.${message.timestamp}.${message.body}`).digest("base64")}`
   }
 
-  it.each(whole(keyProblems))("among the secrets fails as InvalidKeys: %j", (keys) => {
+  it.each(keyProblems.map((keys) => [keys]))("among the secrets is refused: %j", (keys) => {
     const signatures = ["", String(keys), ...[keys].flat().map(String)].map(forged)
-    const notification = { headers: headers(signatures.join(" ")), body: message.body, now }
-    expect(reasonOf(verifySignature(notification, untyped(keys)))).toBe("InvalidKeys")
-    expect(reasonOf(parseWebhookSecrets(untyped(keys)))).toBe("InvalidKeys")
+    const given = { ...notification, headers: headers(signatures.join(" ")) }
+    const text =
+      "the keys must be an array of at least one, each whsec_ and the base64 of 24 to 64 bytes"
+    const refused = { failure: { reason: "InvalidKeys", message: text } }
+    expect(verifySignature(given, untyped(keys))).toMatchObject(refused)
+    expect(parseWebhookSecrets(untyped(keys))).toMatchObject(refused)
   })
 
-  it.each(
-    whole([undefined, null, Number.NaN, Infinity, -Infinity, "now", "", new Date(now), {}, []]),
-  )("for now fails as InvalidOptions: %s", (given) => {
-    expect(verify(headers(v1), { now: untyped(given) })).toBe("InvalidOptions")
-  })
-
-  it.each(whole([null, Number.NaN, Infinity, -1, "five minutes", "300", "", {}, []]))(
-    "for toleranceSeconds fails as InvalidOptions: %j",
-    (given) => {
-      const late = { now: now + 86_400_000, toleranceSeconds: untyped(given) }
-      expect(verify(headers(v1), late)).toBe("InvalidOptions")
-    },
-  )
-
-  it.each(whole([undefined, null, 42, true, {}, [], [123], new Date(0), Object(message.body)]))(
-    "for the body fails as InvalidNotification: %j",
-    (body) => {
-      expect(verify(headers(v1), { body: untyped(body) })).toBe("InvalidNotification")
-    },
-  )
-
-  it.each([undefined, null, "webhook-id: msg_1", 42])(
-    "for the headers fails as InvalidNotification: %j",
-    (given) => {
-      expect(verify(untyped(given))).toBe("InvalidNotification")
-    },
-  )
-
-  it.each([undefined, null, "text", 42])("for the notification fails: %j", (given) => {
-    const verdict = verifySignature(untyped(given), [secret])
-    expect(reasonOf(verdict)).toBe("InvalidNotification")
+  it("to verify v1a is refused in the same ways", async () => {
+    const run = (change: object, keys: unknown) =>
+      Effect.runPromise(
+        Effect.result(
+          verifySignatureAsymmetric(
+            untyped({ ...notification, headers: headers(v1a), ...change }),
+            untyped(keys),
+          ),
+        ),
+      ).then(reasonOf)
+    for (const keys of [...keyProblems, [secret], [signingKey], ["whpk_"], verificationKey]) {
+      expect(await run({}, keys)).toBe("InvalidKeys")
+    }
+    expect(await run({ now: Number.NaN }, [verificationKey])).toBe("InvalidOptions")
+    expect(await run({ body: {} }, [verificationKey])).toBe("InvalidNotification")
   })
 
   it.each(["", "secret", "whsec_", "undefined", undefined, null, 42, signingKey])(
     "for the secret to sign with throws a TypeError that does not contain it: %j",
     (given) => {
-      const sign = () => signMessage(message, untyped(given))
-      expect(sign).toThrow(new TypeError(`invalid webhook secret: expected ${expected}`))
+      const text = "invalid webhook secret: expected whsec_ and the base64 of 24 to 64 bytes"
+      expect(() => signMessage(message, untyped(given))).toThrow(new TypeError(text))
     },
   )
 
   it.each([
-    { ...message, body: undefined },
-    { ...message, body: {} },
-    { ...message, id: undefined },
-    { ...message, timestamp: undefined },
-    { ...message, timestamp: Number.NaN },
-    { ...message, timestamp: "1614265330" },
-    { ...message, timestamp: 1.5 },
-  ])("in the message to sign throws a TypeError: %j", async (given) => {
+    { body: undefined },
+    { body: {} },
+    { id: undefined },
+    { timestamp: undefined },
+    { timestamp: Number.NaN },
+    { timestamp: "1614265330" },
+    { timestamp: 1.5 },
+  ])("in the message to sign throws a TypeError: %j", async (change) => {
+    const given = untyped({ ...message, ...change })
     const error = new TypeError(
       "invalid message: expected an id, a timestamp in whole seconds, and a body of text or bytes",
     )
-    expect(() => signMessage(untyped(given), secret)).toThrow(error)
-    const signed = signMessageAsymmetric(untyped(given), signingKey)
+    expect(() => signMessage(given, secret)).toThrow(error)
+    const signed = signMessageAsymmetric(given, signingKey)
     await expect(Effect.runPromise(signed)).rejects.toThrow(error)
-  })
-
-  it("for verifyAsymmetric fails in the same ways", async () => {
-    const run = (notification: object, keys: unknown) =>
-      Effect.runPromise(
-        Effect.result(verifySignatureAsymmetric(untyped(notification), untyped(keys))),
-      ).then(reasonOf)
-    const valid = { headers: headers(v1a), body: message.body, now }
-    for (const keys of [...keyProblems, [secret], [signingKey], ["whpk_"], verificationKey]) {
-      expect(await run(valid, keys)).toBe("InvalidKeys")
-    }
-    expect(await run({ ...valid, now: Number.NaN }, [verificationKey])).toBe("InvalidOptions")
-    expect(await run({ ...valid, body: {} }, [verificationKey])).toBe("InvalidNotification")
-  })
-})
-
-describe("the error of a notification that is refused", () => {
-  const given = { headers: headers(v1), body: message.body, now }
-  const bare = given.headers
-
-  it.each<readonly [string, object, ReadonlyArray<unknown>]>([
-    ["the webhook-id header is missing", { ...given, headers: {} }, [secret]],
-    [
-      "the webhook-id header was sent more than once",
-      { ...given, headers: { ...bare, "webhook-id": ["a", "b"] } },
-      [secret],
-    ],
-    [
-      "the webhook-timestamp header is not a number of seconds",
-      { ...given, headers: headers(v1, "now") },
-      [secret],
-    ],
-    ["the message is 301 s old", { ...given, now: now + 301_000 }, [secret]],
-    ["the message is 301 s in the future", { ...given, now: now - 301_000 }, [secret]],
-    ["no signature matches the given keys", { ...given, body: "" }, [secret]],
-    ["headers must be an object of header fields", { ...given, headers: null }, [secret]],
-    ["body must be the raw body, as text or as a Uint8Array", { ...given, body: {} }, [secret]],
-    ["now must be the current time in milliseconds", { ...given, now: NaN }, [secret]],
-    [
-      "toleranceSeconds must be a number of seconds, at least 0",
-      { ...given, toleranceSeconds: -1 },
-      [secret],
-    ],
-    [
-      "the keys must be an array of at least one, each whsec_ and the base64 of 24 to 64 bytes",
-      given,
-      [],
-    ],
-  ])("says: %s", (text, notification, keys) => {
-    expect(Result.getFailure(verifySignature(untyped(notification), untyped(keys)))).toMatchObject({
-      value: { _tag: "VerificationError", message: text },
-    })
   })
 })
 
@@ -347,17 +311,14 @@ describe("only a signature by one of the given keys verifies", () => {
 
   it("whatever the headers, the body, the options and the secrets are", () => {
     const field = fc.oneof(anything, fc.constant(v1), fc.constant(String(message.timestamp)))
+    const fields = fc.record({
+      "webhook-id": field,
+      "webhook-timestamp": field,
+      "webhook-signature": field,
+    })
     const given = fc.record(
       {
-        headers: fc.oneof(
-          anything,
-          fc.constant(headers(v1)),
-          fc.record({
-            "webhook-id": field,
-            "webhook-timestamp": field,
-            "webhook-signature": field,
-          }),
-        ),
+        headers: fc.oneof(anything, fc.constant(headers(v1)), fields),
         body: fc.oneof(anything, fc.constant(message.body)),
         now: fc.oneof(anything, fc.constant(now)),
         toleranceSeconds: fc.oneof(anything, fc.constant(300)),
@@ -366,8 +327,8 @@ describe("only a signature by one of the given keys verifies", () => {
     )
     const keys = fc.oneof(anything, fc.array(fc.oneof(anything, secrets)))
     fc.assert(
-      fc.property(given, keys, (notification, others) => {
-        const verdict = verifySignature(untyped(notification), untyped(others))
+      fc.property(given, keys, (one, others) => {
+        const verdict = verifySignature(untyped(one), untyped(others))
         expect(reasonOf(verdict)).not.toBe("verified")
       }),
       { numRuns: 1000 },
@@ -378,9 +339,8 @@ describe("only a signature by one of the given keys verifies", () => {
     fc.assert(
       fc.property(secrets, fc.array(secrets, { minLength: 1 }), (stranger, keys) => {
         fc.pre(!keys.includes(stranger))
-        const signature = signMessage(message, stranger)
-        const notification = { headers: headers(signature), body: message.body, now }
-        expect(reasonOf(verifySignature(notification, keys))).toBe("NoMatchingSignature")
+        const signed = { headers: headers(signMessage(message, stranger)) }
+        expect(verdictOn(signed, keys)).toBe("NoMatchingSignature")
       }),
     )
   })
@@ -402,88 +362,63 @@ describe("only a signature by one of the given keys verifies", () => {
     signature[0] = 1
     const forged = headers(`v1a,${signature.toString("base64")}`)
     for (let n = 0; n < 64; n++) {
-      const verdict = await Effect.runPromise(
-        Effect.result(
-          verifySignatureAsymmetric({ headers: forged, body: String(n), now }, [untyped(key)]),
-        ),
-      )
-      expect(reasonOf(verdict)).toBe("InvalidKeys")
+      const given = { headers: forged, body: String(n), now }
+      const verified = Effect.result(verifySignatureAsymmetric(given, [untyped(key)]))
+      expect(reasonOf(await Effect.runPromise(verified))).toBe("InvalidKeys")
     }
   })
-})
 
-describe("a polluted prototype", () => {
-  const polluted = (fields: object, test: () => void) => {
-    const names = Object.keys(fields)
+  const { now: _, ...timeless } = notification
+  it.each<readonly [string, object, object, string]>([
+    ["adds no header", headers(v1), { ...notification, headers: {} }, "MissingHeader"],
+    [
+      "does not turn off the protection against replays",
+      { toleranceSeconds: 1e12 },
+      { ...notification, now: now + 86_400_000 },
+      "TimestampTooOld",
+    ],
+    ["is not asked for the time", { now }, timeless, "InvalidOptions"],
+  ])("and a polluted prototype %s", (_name, fields, given, reason) => {
     Object.assign(Object.prototype, fields)
-    try {
-      test()
-    } finally {
-      for (const name of names) Reflect.deleteProperty(Object.prototype, name)
-    }
-  }
-
-  it("adds no header", () => {
-    const reasons: Array<string> = []
-    polluted(headers(v1), () => {
-      reasons.push(verify({}))
-    })
-    expect(reasons).toEqual(["MissingHeader"])
-  })
-
-  it("does not turn off the protection against replays", () => {
-    const reasons: Array<string> = []
-    polluted({ toleranceSeconds: 1e12 }, () => {
-      reasons.push(verify(headers(v1), { now: now + 86_400_000 }))
-    })
-    expect(reasons).toEqual(["TimestampTooOld"])
-  })
-
-  it("is not asked for the time", () => {
-    const reasons: Array<string> = []
-    const timeless = { headers: headers(v1), body: message.body }
-    polluted({ now }, () => {
-      reasons.push(reasonOf(Reflect.apply(verifySignature, undefined, [timeless, [secret]])))
-    })
-    expect(reasons).toEqual(["InvalidOptions"])
+    const verdict = verifySignature(untyped(given), [secret])
+    for (const name of Object.keys(fields)) Reflect.deleteProperty(Object.prototype, name)
+    expect(reasonOf(verdict)).toBe(reason)
   })
 })
 
 describe("v1a", () => {
   const run = Effect.runPromise
+  const other = VerificationKey(`whpk_${btoa("\x07".repeat(32))}`)
 
-  const verdict = (signature: string, body: string, key = verificationKey) =>
+  const verdict = (signature: string, body = message.body, key = verificationKey) =>
     run(
       Effect.result(verifySignatureAsymmetric({ headers: headers(signature), body, now }, [key])),
     ).then(reasonOf)
 
   it("signs the test vector", async () => {
     expect(await run(signMessageAsymmetric(message, signingKey))).toBe(v1a)
+    expect(verificationKeyOf(signingKey)).toBe(verificationKey)
   })
 
   it("verifies the test vector among other signatures, with one of several keys", async () => {
-    const other = VerificationKey(`whpk_${btoa("\x07".repeat(32))}`)
-    const notification = { headers: headers(`${v1} v1a,AAAA ${v1a}`), body: message.body, now }
-    const verified = verifySignatureAsymmetric(notification, [other, verificationKey])
+    const given = { ...notification, headers: headers(`${v1} v1a,AAAA ${v1a}`) }
+    const verified = verifySignatureAsymmetric(given, [other, verificationKey])
     expect(await run(verified)).toEqual(message)
   })
 
   it("refuses another body, another key, and an invalid signature", async () => {
-    const other = VerificationKey(`whpk_${btoa("\x07".repeat(32))}`)
     expect(await verdict(v1a, `${message.body} `)).toBe("NoMatchingSignature")
     expect(await verdict(v1a, message.body, other)).toBe("NoMatchingSignature")
-    expect(await verdict("v1a,not base64", message.body)).toBe("NoMatchingSignature")
-    expect(await verdict(v1, message.body)).toBe("NoMatchingSignature")
+    expect(await verdict("v1a,not base64")).toBe("NoMatchingSignature")
+    expect(await verdict(v1)).toBe("NoMatchingSignature")
   })
 
   it("signs with a generated key what the key's verification key verifies", async () => {
-    const [key, another] = await run(Effect.all([generateSigningKey, generateSigningKey]))
-    const signature = await run(signMessageAsymmetric(message, key))
-    const publicKey = verificationKeyOf(key)
-    const anotherPublicKey = verificationKeyOf(another)
-    expect(await verdict(signature, message.body, publicKey)).toBe("verified")
-    expect(await verdict(signature, message.body, anotherPublicKey)).toBe("NoMatchingSignature")
-    expect(verificationKeyOf(signingKey)).toBe(verificationKey)
+    const keys = await run(Effect.all([generateSigningKey, generateSigningKey]))
+    const signature = await run(signMessageAsymmetric(message, keys[0]))
+    const [own, another] = keys.map(verificationKeyOf)
+    expect(await verdict(signature, message.body, own)).toBe("verified")
+    expect(await verdict(signature, message.body, another)).toBe("NoMatchingSignature")
   })
 
   it("generates no key if the runtime does not generate a key pair", async () => {
@@ -497,9 +432,9 @@ describe("v1a", () => {
   })
 
   it("does not verify with a key that the runtime refuses to import", async () => {
-    const notification = { headers: headers(v1a), body: message.body, now }
+    const given = { ...notification, headers: headers(v1a) }
     const verified = Effect.provideService(
-      verifySignatureAsymmetric(notification, [verificationKey]),
+      verifySignatureAsymmetric(given, [verificationKey]),
       WebCrypto,
       untyped({ subtle: { importKey: () => Promise.reject(new Error("invalid key")) } }),
     )
@@ -520,22 +455,12 @@ describe("a key", () => {
       expect(() => make(given)).toThrow(new TypeError(text))
     }
   })
-})
 
-describe("a secret", () => {
-  it("passes the check before a notification is there", () => {
+  it("is a secret if it has 24 to 64 bytes", () => {
     expect(parseWebhookSecrets([secret])).toEqual(Result.succeed(undefined))
-  })
-
-  it.each([
-    "",
-    "whsec_",
-    "whsec_c2hvcnQ=",
-    "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
-    "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw!",
-    `whsec_${btoa("x".repeat(65))}`,
-  ])("cannot be %j", (text) => {
-    expect(WebhookSecret.is(text)).toBe(false)
-    expect(() => WebhookSecret(text)).toThrow("invalid webhook secret")
+    const ofLength = (length: number) => `whsec_${btoa("x".repeat(length))}`
+    const others = ["", "whsec_", "whsec_c2hvcnQ=", secret.slice(6), `${secret}!`]
+    expect([ofLength(24), ofLength(64)].map((text) => WebhookSecret.is(text))).toEqual([true, true])
+    for (const text of [ofLength(65), ...others]) expect(WebhookSecret.is(text)).toBe(false)
   })
 })

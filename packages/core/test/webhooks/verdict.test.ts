@@ -1,5 +1,9 @@
+/** What follows an attempt: the rule, its schedule and the waits that a receiver asks for. */
+
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
+import * as Setting from "../../src/base/setting.ts"
+import { dispatcherOptions } from "../../src/webhooks/dispatcher.ts"
 import {
   type Verdict,
   type VerdictOutcome,
@@ -7,33 +11,193 @@ import {
   type WebhookStanding,
   decideFailingPercent,
   decideVerdict,
+  describeAttemptError,
+  maxRetryAfter,
+  parseHttpDate,
+  parseRetryAfter,
+  retryDelay,
 } from "../../src/webhooks/verdict.ts"
 
 const second = 1000
 const minute = 60 * second
 const hour = 60 * minute
 const day = 24 * hour
-const now = Date.UTC(2026, 10, 18)
+const year = 365.25 * day
+const now = Date.UTC(2026, 10, 18, 11, 6, 40)
 
-const retrySchedule = [
-  5 * second,
-  5 * minute,
-  30 * minute,
-  ...[2, 5, 10, 14, 20, 24].map((hours) => hours * hour),
-]
-const rules: VerdictRules = { retrySchedule, disableAfter: 5 * day }
+const { retrySchedule: standard } = Setting.parse(dispatcherOptions)
+
+const schedules = fc.oneof(
+  fc.constant(standard),
+  fc.array(fc.integer({ min: 0, max: 30 * day }), { maxLength: 12 }),
+)
+const attemptNumbers = fc.integer({ min: 1, max: 15 })
+const random = fc.double({ min: 0, max: 1, noNaN: true })
+
+describe("the schedule", () => {
+  it("has ten attempts over more than three days by default", () => {
+    const delays = Array.from({ length: 10 }, (_, index) => retryDelay(standard, index + 1, 0.5))
+    expect(delays).toEqual([
+      5 * second,
+      5 * minute,
+      30 * minute,
+      ...[2, 5, 10, 14, 20, 24].map((hours) => hours * hour),
+      undefined,
+    ])
+  })
+
+  it("has delays that are spread by 20 % to both sides", () => {
+    expect([0, 0.5, 1].map((at) => retryDelay([1000], 1, at))).toEqual([800, 1000, 1200])
+    fc.assert(
+      fc.property(schedules, attemptNumbers, random, (schedule, attemptNumber, at) => {
+        const scheduled = schedule[attemptNumber - 1]
+        const delayed = retryDelay(schedule, attemptNumber, at)
+        if (scheduled === undefined) expect(delayed).toBeUndefined()
+        else {
+          expect(delayed).toBeGreaterThanOrEqual(Math.floor(scheduled * 0.8))
+          expect(delayed).toBeLessThanOrEqual(Math.ceil(scheduled * 1.2))
+        }
+      }),
+    )
+  })
+
+  it("lets a receiver ask for the longer of the next two delays, and for nothing after the last", () => {
+    expect(maxRetryAfter(standard, 1)).toBe(30 * minute)
+    expect(maxRetryAfter([5, 7, 6, 9], 1)).toBe(7)
+    expect(maxRetryAfter(standard, 9)).toBe(0)
+    expect(maxRetryAfter([], 1)).toBe(0)
+  })
+})
+
+const weekdays = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
+
+/** A date in the three formats of HTTP, of which the last two are obsolete. */
+const spellings = (instant: number) => {
+  const fixdate = new Date(instant).toUTCString()
+  const [weekday = "", date = "", month = "", yyyy = "", time = ""] = fixdate.split(" ")
+  const weekdayInFull = weekdays[new Date(instant).getUTCDay()]
+  return {
+    fixdate,
+    rfc850: `${weekdayInFull}, ${date}-${month}-${yyyy.slice(2)} ${time} GMT`,
+    asctime: `${weekday.slice(0, 3)} ${month} ${date.replace(/^0/, " ")} ${time} ${yyyy}`,
+  }
+}
+
+const secondsBetween = (min: number, max: number) =>
+  fc
+    .integer({ min: Math.ceil(min / second), max: Math.floor(max / second) })
+    .map((seconds) => seconds * second)
+
+describe("an HTTP date", () => {
+  it.each([
+    "Sun, 06 Nov 1994 08:49:37 GMT",
+    "Sunday, 06-Nov-94 08:49:37 GMT",
+    "Sun Nov  6 08:49:37 1994",
+  ])("has one of the formats in RFC 9110, and nothing around it: %s", (text) => {
+    expect(parseHttpDate(text, now)).toBe(784_111_777_000)
+    for (const longer of [`x${text}`, `${text}x`, `${text}1`]) {
+      expect(parseHttpDate(longer, now)).toBeUndefined()
+    }
+  })
+
+  it("is read to the second in the formats with a four-digit year", () => {
+    const instants = secondsBetween(Date.UTC(1000, 0, 1), Date.UTC(9999, 11, 31))
+    fc.assert(
+      fc.property(instants, (instant) => {
+        const { asctime, fixdate } = spellings(instant)
+        expect(parseHttpDate(fixdate, now)).toBe(instant)
+        expect(parseHttpDate(asctime, now)).toBe(instant)
+      }),
+    )
+  })
+
+  it("with a two-digit year is at most fifty years in the future", () => {
+    fc.assert(
+      fc.property(secondsBetween(now - 48 * year, now + 49 * year), (instant) => {
+        expect(parseHttpDate(spellings(instant).rfc850, now)).toBe(instant)
+      }),
+    )
+  })
+
+  it.each([
+    ["another weekday", "Mon, 06 Nov 1994 08:49:37 GMT"],
+    ["a day that does not exist", "Thu, 31 Feb 2028 00:00:00 GMT"],
+    ["an hour that does not exist", "Sun, 06 Nov 1994 24:49:37 GMT"],
+    ["a minute that does not exist", "Sun, 06 Nov 1994 08:60:37 GMT"],
+    ["one digit for the day", "Sun, 6 Nov 1994 08:49:37 GMT"],
+    ["one space less", "Sun Nov 6 08:49:37 1994"],
+    ["a month in lower case", "Sun, 06 nov 1994 08:49:37 GMT"],
+    ["another time zone", "Sun, 06 Nov 1994 08:49:37 UTC"],
+    ["an offset", "Sun, 06 Nov 1994 08:49:37 +0000"],
+    ["no time zone", "Sun, 06 Nov 1994 08:49:37"],
+    ["a mixed format", "Sunday, 06 Nov 1994 08:49:37 GMT"],
+    ["an unknown weekday", "Sundays, 06-Nov-94 08:49:37 GMT"],
+    ["the format of ISO 8601", "1994-11-06T08:49:37Z"],
+    ["a date only", "06 Nov 1994"],
+    ["seconds", "784111777"],
+    ["no text", ""],
+  ])("cannot have %s: %j", (_name, text) => {
+    expect(parseHttpDate(text, now)).toBeUndefined()
+  })
+})
+
+describe("Retry-After", () => {
+  it("is a number of seconds, up to the longest wait", () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: 0n, max: 10n ** 400n }), fc.nat(), (seconds, most) => {
+        const asked = parseRetryAfter(String(seconds), now, most)
+        expect(asked).toBe(Math.min(Number(seconds) * second, most))
+      }),
+    )
+  })
+
+  it("is a date, up to the longest wait; 0 for a date in the past", () => {
+    fc.assert(
+      fc.property(secondsBetween(now - year, now + year), fc.nat(), (instant, most) => {
+        const expected = Math.min(Math.max(0, instant - now), most)
+        for (const field of Object.values(spellings(instant))) {
+          expect(parseRetryAfter(field, now, most)).toBe(expected)
+        }
+      }),
+    )
+  })
+
+  it("is 0 if the field is missing or invalid", () => {
+    const numbers = ["-5", "+5", "1.5", "1e3", "0x10", "Infinity", "5 seconds", "5, 10"]
+    const dates = ["2030-01-01", "2030-01-01T00:00:00Z", "January 1, 2030"]
+    const zoned = "Tue, 01 Jan 2030 00:00:00 +0100"
+    for (const field of [undefined, "", "soon", ...numbers, ...dates, zoned]) {
+      expect([field, parseRetryAfter(field, now, 10 * year)]).toEqual([field, 0])
+    }
+    // A year alone is a number of seconds.
+    expect(parseRetryAfter("2030", now, 10 * year)).toBe(2_030_000)
+  })
+
+  it("is from 0 to the longest wait, whatever the field is", () => {
+    const fields = fc.oneof(
+      fc.string(),
+      fc.string({ unit: fc.constantFrom(..."0123456789 :,GMT") }),
+    )
+    fc.assert(
+      fc.property(fields, fc.nat(), (field, most) => {
+        const asked = parseRetryAfter(field, now, most)
+        expect(asked).toBeGreaterThanOrEqual(0)
+        expect(asked).toBeLessThanOrEqual(most)
+      }),
+    )
+  })
+})
+
+const rules: VerdictRules = { retrySchedule: standard, disableAfter: 5 * day }
 const first: WebhookStanding = { attemptNumber: 1, failures: 0, failingSince: undefined }
 const noAnswer: VerdictOutcome = { endedAt: now, status: undefined, retryAfter: undefined }
 
 const anyRules = fc.record({
-  retrySchedule: fc.oneof(
-    fc.constant(retrySchedule),
-    fc.array(fc.integer({ min: 0, max: 30 * day }), { maxLength: 12 }),
-  ),
+  retrySchedule: schedules,
   disableAfter: fc.integer({ min: 1, max: 366 * day }),
 })
 const anyStanding = fc.record({
-  attemptNumber: fc.integer({ min: 1, max: 15 }),
+  attemptNumber: attemptNumbers,
   failures: fc.nat({ max: 30 }),
   failingSince: fc.option(fc.integer({ min: now - 400 * day, max: now }), { nil: undefined }),
 })
@@ -47,12 +211,9 @@ const failures = fc
   .oneof(fc.constant(undefined), fc.integer({ min: 100, max: 999 }))
   .filter((status) => status === undefined || (status !== 410 && (status < 200 || status > 299)))
 const failed = fc.record({ endedAt: fc.constant(now), status: failures, retryAfter })
-const random = fc.double({ min: 0, max: 1, noNaN: true })
 
 /** Webhooks that have not been failing for long. */
 const lately = anyStanding.map((standing) => ({ ...standing, failingSince: undefined }))
-
-const retryOf = (verdict: Verdict) => (verdict._tag === "Retry" ? verdict : undefined)
 
 /** The waits after an attempt: of the delivery, and of the webhook. */
 const waits = (verdict: Verdict) =>
@@ -139,25 +300,17 @@ describe("a failing webhook", () => {
 })
 
 describe("the next attempt", () => {
-  it("is never earlier because of Retry-After", () => {
+  it("may be later because of Retry-After, up to the next two delays, and never earlier", () => {
     fc.assert(
       fc.property(anyRules, lately, failed, random, (given, standing, outcome, at) => {
-        const asked = waits(decideVerdict(given, standing, outcome, at))
-        const plain = waits(
-          decideVerdict(given, standing, { ...outcome, retryAfter: undefined }, at),
-        )
-        expect(asked.delayMillis ?? 0).toBeGreaterThanOrEqual(plain.delayMillis ?? 0)
-      }),
-    )
-  })
-
-  it("is later because of Retry-After, up to the next two delays of the schedule", () => {
-    fc.assert(
-      fc.property(anyRules, lately, failed, random, (given, standing, outcome, at) => {
-        const { delayMillis = 0 } = retryOf(decideVerdict(given, standing, outcome, at)) ?? {}
+        const delayAfter = (field: string | undefined) =>
+          waits(decideVerdict(given, standing, { ...outcome, retryAfter: field }, at))
+            .delayMillis ?? 0
+        const delay = delayAfter(outcome.retryAfter)
+        expect(delay).toBeGreaterThanOrEqual(delayAfter(undefined))
         const { attemptNumber } = standing
         const [step = 0, ...next] = given.retrySchedule.slice(attemptNumber - 1, attemptNumber + 2)
-        expect(delayMillis).toBeLessThanOrEqual(Math.max(Math.ceil(1.2 * step), ...next))
+        expect(delay).toBeLessThanOrEqual(Math.max(Math.ceil(1.2 * step), ...next))
       }),
     )
   })
@@ -173,7 +326,7 @@ describe("the next attempt", () => {
   ])("after attempt %d with Retry-After: %s is %d ms later", (attemptNumber, field, expected) => {
     const outcome = { endedAt: now, status: 503, retryAfter: field }
     const verdict = decideVerdict(rules, { ...first, attemptNumber }, outcome, 0.5)
-    expect(retryOf(verdict)?.delayMillis).toBe(expected)
+    expect(verdict).toMatchObject({ _tag: "Retry", delayMillis: expected })
   })
 })
 
@@ -212,17 +365,11 @@ describe("the webhook", () => {
     )
   })
 
-  it.each([429, 502, 503, 504])(
-    "is held for a second after a response with status %d",
-    (status) => {
-      const verdict = decideVerdict(rules, first, { ...noAnswer, status }, 0.5)
-      expect(verdict).toMatchObject({ holdMillis: second })
-    },
-  )
-
-  it.each([undefined, 400, 404, 500])("is not held after a response with status %s", (status) => {
-    const verdict = decideVerdict(rules, first, { ...noAnswer, status }, 0.5)
-    expect(verdict).toMatchObject({ holdMillis: 0 })
+  it("is held for a second after the status of an overloaded receiver, and after no other", () => {
+    const holdAfter = (status: number | undefined) =>
+      waits(decideVerdict(rules, first, { ...noAnswer, status }, 0.5)).holdMillis
+    expect([429, 502, 503, 504].map(holdAfter)).toEqual([second, second, second, second])
+    expect([undefined, 400, 404, 500].map(holdAfter)).toEqual([0, 0, 0, 0])
   })
 
   it("is held for a minute after ten failures in a row", () => {
@@ -233,5 +380,64 @@ describe("the webhook", () => {
     expect([8, 9, 10].map((before) => holdAfter(before, 2))).toEqual([0, minute, minute])
     expect(holdAfter(9, 1)).toBe(5 * second)
     expect(holdAfter(9, 10)).toBe(minute)
+  })
+})
+
+describe("the error of an attempt", () => {
+  const ofStatus = (status: number) =>
+    describeAttemptError({ _tag: "Answered", status, body: "a secret" })
+
+  it("is missing for a success", () => {
+    expect([200, 204, 299].map(ofStatus)).toEqual([undefined, undefined, undefined])
+  })
+
+  it.each([
+    [199, "Only 200 to 299"],
+    [300, "Redirects are not followed"],
+    [301, "Redirects are not followed"],
+    [399, "Redirects are not followed"],
+    [400, "Only 200 to 299"],
+    [410, "no more notifications"],
+    [500, "Only 200 to 299"],
+  ])("says what status %s means, and nothing of the response", (status, text) => {
+    expect(ofStatus(status)).toContain(String(status))
+    expect(ofStatus(status)).toContain(text)
+    expect(ofStatus(status)).not.toContain("secret")
+  })
+
+  it.each([
+    ["Timeout", "did not answer in time"],
+    ["NoAnswer", "closed the connection without an answer"],
+    ["AddressNotAllowed", "may not reach"],
+    ["SecretUnreadable", "Nothing was sent, because the secret"],
+    ["Unreadable", "Nothing was sent, because the event"],
+    ["Defect", "an internal error"],
+    ["ECONNREFUSED", "refused the connection"],
+    ["ECONNRESET", "The receiver closed the connection."],
+    ["EPIPE", "The receiver closed the connection."],
+    ["ETIMEDOUT", "cannot be reached"],
+    ["EHOSTUNREACH", "cannot be reached"],
+    ["ENETUNREACH", "cannot be reached"],
+    ["ENOTFOUND", "does not exist"],
+    ["EAI_AGAIN", "cannot be resolved at the moment"],
+    ["CERT_HAS_EXPIRED", "has expired"],
+    ["ERR_TLS_CERT_ALTNAME_INVALID", "for another host name"],
+    ["DEPTH_ZERO_SELF_SIGNED_CERT", "is not trusted"],
+    ["SELF_SIGNED_CERT_IN_CHAIN", "is not trusted"],
+    ["UNABLE_TO_GET_ISSUER_CERT_LOCALLY", "is not trusted"],
+    ["UNABLE_TO_VERIFY_LEAF_SIGNATURE", "is not trusted"],
+    ["Proxy:407", "requires other credentials"],
+    ["Proxy:ECONNRESET", "The proxy for webhooks closed the connection"],
+    ["Proxy:ETIMEDOUT", "The proxy for webhooks did not connect to the receiver in time."],
+    ["Proxy:403", "did not connect to the receiver: it answered 403."],
+    ["Proxy:ECONNREFUSED", "The proxy for webhooks cannot be used: ECONNREFUSED."],
+    ["Proxy:E403", "The proxy for webhooks cannot be used: E403."],
+    ["Proxy:403E", "The proxy for webhooks cannot be used: 403E."],
+    ["Proxy", "could not be sent: Proxy."],
+    ["Other:407", "could not be sent: Other:407."],
+    ["HPE_INVALID_CONSTANT", "could not be sent: HPE_INVALID_CONSTANT."],
+    ["constructor", "could not be sent: constructor."],
+  ])("says what the code %s means", (reason, text) => {
+    expect(describeAttemptError({ _tag: "Failed", reason })).toContain(text)
   })
 })
