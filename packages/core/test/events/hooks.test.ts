@@ -58,49 +58,45 @@ describe("onEvent", () => {
     await tenure.close()
   })
 
-  it.each([
-    [
-      "throws",
-      () => {
-        throw new Error("from the host")
-      },
-    ],
-    ["rejects", () => Promise.reject(new Error("from the host"))],
-  ])("that %s does not disturb the operation or the process", async (_name, onEvent) => {
+  it("that throws or rejects does not disturb the operation or the process", async () => {
+    const error = new Error("from the host")
+    const throwing = () => {
+      throw error
+    }
     const unhandled = await unhandledRejections(async () => {
-      const tenure = await createTenure({ stores: memory(), onEvent })
-      await tenure.memberships.createProject("p1")
-      await tenure.memberships.grant({ ...member, endDate })
-      expect(await tenure.memberships.find(member)).toMatchObject(member)
-      await tenure.close()
+      for (const onEvent of [throwing, () => Promise.reject(error)]) {
+        const tenure = await createTenure({ stores: memory(), onEvent })
+        await tenure.memberships.createProject("p1")
+        await tenure.memberships.grant({ ...member, endDate })
+        expect(await tenure.memberships.find(member)).toMatchObject(member)
+        await tenure.close()
+      }
     })
     expect(unhandled).toEqual([])
   })
 })
 
-describe("onError", () => {
-  it("is called with the reason why the store of rate limits does not answer", async () => {
-    const cause = new Error("connection refused")
-    const broken = Layer.succeed(RateLimitStore, {
-      ping: Effect.void,
-      take: () => Effect.fail(new StoreUnavailable({ cause })),
-    })
-    const faults: Array<Fault> = []
-    const tenure = await createTenure({
-      stores: Layer.merge(memory(), broken),
-      rateLimits: { onStoreFailure: "closed" },
-      onError: (fault) => void faults.push(fault),
-    })
-    const { status } = await tenure.handle({
-      method: "GET",
-      path: "/",
-      headers: {},
-      body: emptyBody,
-      remoteAddress: undefined,
-    })
-    expect(status).toBe(503)
-    const message = "The store of rate limits does not answer"
-    expect(faults).toEqual([{ message, cause, requestId: undefined, isDefect: false }])
-    await tenure.close()
+it("onError is called with the reason why the store of rate limits does not answer", async () => {
+  const cause = new Error("connection refused")
+  const broken = Layer.succeed(RateLimitStore, {
+    ping: Effect.void,
+    take: () => Effect.fail(new StoreUnavailable({ cause })),
   })
+  const faults: Array<Fault> = []
+  const tenure = await createTenure({
+    stores: Layer.merge(memory(), broken),
+    rateLimits: { onStoreFailure: "closed" },
+    onError: (fault) => void faults.push(fault),
+  })
+  const { status } = await tenure.handle({
+    method: "GET",
+    path: "/",
+    headers: {},
+    body: emptyBody,
+    remoteAddress: undefined,
+  })
+  expect(status).toBe(503)
+  const message = "The store of rate limits does not answer"
+  expect(faults).toEqual([{ message, cause, requestId: undefined, isDefect: false }])
+  await tenure.close()
 })

@@ -14,10 +14,7 @@ const { p1, p2 } = Fixture
 
 const services = Layer.provide(tenureLayer({ keyCacheTtl: 0, expiry: false }), memory())
 
-const onTenure = <A, E>(name: string, test: Effect.Effect<A, E, Services>) =>
-  it.effect(name, () => Effect.provide(test, services))
-
-/** Issues a ticket for a key that opens two projects. */
+/** A ticket for one of two projects that a key opens. */
 const issued = Effect.gen(function* () {
   const { createProject } = yield* Memberships
   yield* createProject(p1)
@@ -30,58 +27,48 @@ const issued = Effect.gen(function* () {
   return { id, ticket, tickets }
 })
 
-onTenure(
-  "a ticket is a client's, for its projects, whatever its key may",
-  Effect.gen(function* () {
-    const { id, ticket, tickets } = yield* issued
-    const holder = yield* tickets.redeem(ticket)
-    expect(holder).toMatchObject({ keyId: id, role: "client", projects: new Set([p1]) })
-    expect(holder?.digest).toBeUndefined()
-  }),
-)
+const test = (
+  name: string,
+  body: (given: Effect.Success<typeof issued>) => Effect.fn.Return<void, unknown, Services>,
+): void =>
+  it.effect(name, () =>
+    Effect.flatMap(issued, (given) => Effect.gen(() => body(given))).pipe(Effect.provide(services)),
+  )
 
-onTenure(
-  "a ticket lives for a minute",
-  Effect.gen(function* () {
-    const { ticket, tickets } = yield* issued
-    yield* TestClock.adjust("60 seconds")
-    expect(yield* tickets.redeem(ticket)).toBeUndefined()
-  }),
-)
+test("a ticket is a client's, for its projects, until its key is revoked", function* ({
+  id,
+  ticket,
+  tickets,
+}) {
+  const holder = (yield* tickets.redeem(ticket)) ?? expect.fail("the ticket is unknown")
+  expect(holder).toMatchObject({ keyId: id, role: "client", projects: new Set([p1]) })
+  expect(holder.digest).toBeUndefined()
+  const used = holder.ticket ?? expect.fail("the holder has no ticket")
+  yield* TestClock.adjust("1 hour")
+  expect(yield* tickets.renew(used)).toEqual(holder)
+  yield* (yield* ApiKeys).revoke(id)
+  expect(yield* tickets.renew(used)).toBeUndefined()
+})
 
-onTenure(
-  "a ticket that was redeemed is renewed until its key is revoked",
-  Effect.gen(function* () {
-    const { id, ticket, tickets } = yield* issued
-    const holder = (yield* tickets.redeem(ticket)) ?? expect.fail("the ticket is unknown")
-    const used = holder.ticket ?? expect.fail("the holder has no ticket")
-    yield* TestClock.adjust("1 hour")
-    expect(yield* tickets.renew(used)).toEqual(holder)
-    yield* (yield* ApiKeys).revoke(id)
-    expect(yield* tickets.renew(used)).toBeUndefined()
-  }),
-)
+test("a ticket lives for a minute before it is redeemed", function* ({ ticket, tickets }) {
+  yield* TestClock.adjust("60 seconds")
+  expect(yield* tickets.redeem(ticket)).toBeUndefined()
+})
 
-onTenure(
-  "a ticket does not open a project that its key has lost",
-  Effect.gen(function* () {
-    const { ticket, tickets } = yield* issued
-    yield* (yield* Memberships).deleteProject(p1)
-    expect((yield* tickets.redeem(ticket))?.projects).toEqual(new Set())
-  }),
-)
+test("a ticket does not open a project that its key has lost", function* ({ ticket, tickets }) {
+  yield* (yield* Memberships).deleteProject(p1)
+  expect((yield* tickets.redeem(ticket))?.projects).toEqual(new Set())
+})
 
-onTenure(
-  "a ticket of whom the host identified opens the projects that it was issued for",
-  Effect.gen(function* () {
-    const { issue, redeem } = yield* Tickets
-    const principal = toPrincipal({ keyId: "user-7", projects: [p1, p2] })
-    for (const [asked, projects] of [
-      ["all", new Set([p1, p2])],
-      [new Set([p2]), new Set([p2])],
-    ] as const) {
-      const { ticket } = yield* issue(principal, asked)
-      expect(yield* redeem(ticket)).toMatchObject({ keyId: "user-7", projects })
-    }
-  }),
-)
+test("a ticket of whom the host identified opens the projects it was issued for", function* ({
+  tickets,
+}) {
+  const principal = toPrincipal({ keyId: "user-7", projects: [p1, p2] })
+  for (const [asked, projects] of [
+    ["all", new Set([p1, p2])],
+    [new Set([p2]), new Set([p2])],
+  ] as const) {
+    const { ticket } = yield* tickets.issue(principal, asked)
+    expect(yield* tickets.redeem(ticket)).toMatchObject({ keyId: "user-7", projects })
+  }
+})

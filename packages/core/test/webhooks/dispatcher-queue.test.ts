@@ -87,18 +87,6 @@ describe("a webhook that receives", () => {
     },
   )
 
-  test(
-    "and then answers 410 gets no attempt that had not started",
-    { [url]: slow(20, (n) => status(n < 100 ? 200 : 410)).receiver },
-    function* ({ sent }) {
-      const webhook = yield* addWebhook()
-      yield* publishMany(300)
-      yield* passSteps(20, 20)
-      expect(sent.length).toBeLessThan(100 + 16)
-      expect(yield* statesOf(webhook)).toEqual(["failed"])
-    },
-  )
-
   let isWell = true
   test(
     "and then fails gets one attempt at a time, and those that waited count none",
@@ -182,20 +170,6 @@ describe("a webhook that receives", () => {
         })
         yield* Effect.provideService(run, Clock.Clock, clock)
       }),
-  )
-
-  const [quick, late] = [slow(20), slow(5000)]
-  test(
-    "does not wait for a slow one in the same project",
-    { [url]: quick.receiver, [otherUrl]: late.receiver },
-    function* ({ sent }) {
-      yield* addWebhook(otherUrl)
-      yield* addWebhook(url)
-      yield* publishMany(300)
-      yield* passSteps(20, 40)
-      expect(sent.filter((request) => request.url === url)).toHaveLength(300)
-      expect(late.seen.most).toBe(4)
-    },
   )
 })
 
