@@ -1,12 +1,6 @@
 import { memory } from "@tenure/memory"
-import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import { describe, expect, it } from "vitest"
-import { StoreUnavailable } from "../../src/base/errors.ts"
-import type { Fault } from "../../src/base/faults.ts"
 import type { Event } from "../../src/events/event.ts"
-import { emptyBody } from "../../src/http/request.ts"
-import { RateLimitStore } from "../../src/limits/buckets.ts"
 import { createTenure } from "../../src/tenure.ts"
 
 const member = { projectId: "p1", userId: "1" }
@@ -74,29 +68,4 @@ describe("onEvent", () => {
     })
     expect(unhandled).toEqual([])
   })
-})
-
-it("onError is called with the reason why the store of rate limits does not answer", async () => {
-  const cause = new Error("connection refused")
-  const broken = Layer.succeed(RateLimitStore, {
-    ping: Effect.void,
-    take: () => Effect.fail(new StoreUnavailable({ cause })),
-  })
-  const faults: Array<Fault> = []
-  const tenure = await createTenure({
-    stores: Layer.merge(memory(), broken),
-    rateLimits: { onStoreFailure: "closed" },
-    onError: (fault) => void faults.push(fault),
-  })
-  const { status } = await tenure.handle({
-    method: "GET",
-    path: "/",
-    headers: {},
-    body: emptyBody,
-    remoteAddress: undefined,
-  })
-  expect(status).toBe(503)
-  const message = "The store of rate limits does not answer"
-  expect(faults).toEqual([{ message, cause, requestId: undefined, isDefect: false }])
-  await tenure.close()
 })

@@ -110,22 +110,6 @@ describe("a listener", () => {
     expect(new Set(lives).size).toBeGreaterThan(3)
   })
 
-  test("ends within ten seconds when it is not allowed any more", function* (listeners) {
-    let isAllowed = true
-    const listener = yield* listeners.open({
-      ...opening,
-      isAllowed: Effect.sync(() => isAllowed),
-    })
-    yield* next(listener)
-    const fiber = yield* waitingFor(listener)
-    yield* TestClock.adjust(4000)
-    expect(fiber.pollUnsafe()).toBeUndefined()
-    isAllowed = false
-    yield* TestClock.adjust(5000)
-    expect(yield* Fiber.join(fiber)).toBe("refused")
-    expect(yield* next(listener)).toBe("refused")
-  })
-
   test("shares the answer with others of its grant, and ends with them alone", function* (listeners) {
     let asked = 0
     let isRevoked = false

@@ -122,19 +122,19 @@ describe("issuing a key", () => {
     }
   })
 
-  test("gives the role client, no name and its projects, by default", function* (keys) {
-    const { id } = yield* keys.issue(aKey)
-    const expected = { id, role: "client", name: undefined, projects: new Set(["p1"]) }
-    expect(yield* keys.authenticate("a token")).toMatchObject(expected)
-    expect(yield* keys.list()).toMatchObject([expected])
-  })
-
   test("gives the role, the name and the projects, in the cache too", function* (keys) {
-    const given = { role: "admin", name: "Ada's laptop", projects: "all" } as const
-    const { id } = yield* keys.issue({ ...given, token: "a token" })
-    yield* keys.authenticate("a token")
-    for (const find of [keys.authenticate, keys.recall]) {
-      expect(yield* find("a token")).toMatchObject({ id, ...given })
+    for (const [given, expected] of [
+      [{ projects: ["p1"] }, { role: "client", name: undefined, projects: new Set(["p1"]) }],
+      [
+        { role: "admin", name: "Ada's laptop", projects: "all" },
+        { role: "admin", name: "Ada's laptop", projects: "all" },
+      ],
+    ] as const) {
+      const { id, token } = yield* keys.issue(given)
+      expect(yield* keys.authenticate(token)).toMatchObject({ id, ...expected })
+      expect(yield* keys.recall(token)).toMatchObject({ id, ...expected })
+      const listed = (yield* keys.list()).find((key) => key.id === id)
+      expect(listed).toMatchObject(expected)
     }
   })
 

@@ -12,7 +12,6 @@ import {
   type Receiver,
   addWebhook,
   arrange,
-  deliveriesOf,
   dispatching,
   otherUrl,
   pass,
@@ -68,47 +67,6 @@ describe("a webhook that receives", () => {
       yield* passSteps(20, 20)
       expect(sent).toHaveLength(600)
       expect(yield* statesOf(webhook)).toEqual(["delivered"])
-    },
-  )
-
-  test(
-    "and is deleted has its attempts aborted, and gets nothing more of what waits",
-    { [url]: slow(20).receiver },
-    function* ({ aborted, sent }) {
-      const webhook = yield* addWebhook()
-      yield* publishMany(300)
-      yield* passSteps(20, 6)
-      const before = sent.length
-      yield* (yield* Webhooks).delete({ projectId, webhookId: webhook.id })
-      expect(aborted).toHaveLength(16)
-      yield* pass("5 days")
-      expect(sent).toHaveLength(before)
-      expect(yield* statesOf(webhook)).toEqual(["cancelled"])
-    },
-  )
-
-  let isWell = true
-  test(
-    "and then fails gets one attempt at a time, and those that waited count none",
-    { [url]: slow(20, () => status(isWell ? 200 : 500)).receiver },
-    function* ({ sent }) {
-      const webhook = yield* addWebhook()
-      yield* publishMany(100)
-      yield* passSteps(20, 6)
-      isWell = false
-      const before = sent.length
-      yield* pass(20)
-      expect(sent.length - before).toBeLessThanOrEqual(1)
-      yield* pass(20)
-      expect(sent.length - before).toBeLessThanOrEqual(2)
-      isWell = true
-      yield* passSteps(60_000, 10)
-      yield* passSteps(20, 20)
-      expect(sent.length).toBeGreaterThan(100)
-      expect(yield* statesOf(webhook)).toEqual(["delivered"])
-      const deliveries = yield* deliveriesOf(webhook)
-      const attempts = deliveries.reduce((sum, one) => sum + one.attempts.length, 0)
-      expect(attempts).toBe(sent.length)
     },
   )
 

