@@ -11,6 +11,7 @@ import { Webhooks } from "../../src/webhooks/webhooks.ts"
 import {
   type Receiver,
   addWebhook,
+  addWebhookTo,
   arrange,
   dispatching,
   otherUrl,
@@ -47,59 +48,53 @@ const passSteps = (millis: number, steps: number) =>
   Effect.forEach(Array.from({ length: steps }), () => pass(millis), { discard: true })
 
 describe("a webhook that receives", () => {
-  const steady = slow(20)
-  test(
-    "has up to sixteen attempts in flight, and its next ones wait in the process",
-    { [url]: steady.receiver },
-    function* ({ calls, sent }) {
-      const webhook = yield* addWebhook()
-      yield* publishMany(4)
-      yield* settled
-      expect(steady.seen.most).toBe(4)
-      yield* publishMany(596)
-      yield* passSteps(20, 10)
-      const [before, sentBefore] = [calls.claim, sent.length]
-      yield* passSteps(20, 20)
-      expect(steady.seen.most).toBe(16)
-      expect(sent.length - sentBefore).toBe(320)
-      // Sixteen attempts take as many claims as they take places in the queue.
-      expect(calls.claim - before).toBeLessThan(20)
-      yield* passSteps(20, 20)
-      expect(sent).toHaveLength(600)
-      expect(yield* statesOf(webhook)).toEqual(["delivered"])
-    },
-  )
+  test("has up to sixteen attempts in flight, and others wait", function* ({ calls, sent }) {
+    const steady = slow(20)
+    const webhook = yield* addWebhook(steady.receiver)
+    yield* publishMany(4)
+    yield* settled
+    expect(steady.seen.most).toBe(4)
+    yield* publishMany(596)
+    yield* passSteps(20, 10)
+    const [before, sentBefore] = [calls.claim, sent.length]
+    yield* passSteps(20, 20)
+    expect(steady.seen.most).toBe(16)
+    expect(sent.length - sentBefore).toBe(320)
+    // Sixteen attempts take as many claims as they take places in the queue.
+    expect(calls.claim - before).toBeLessThan(20)
+    yield* passSteps(20, 20)
+    expect(sent).toHaveLength(600)
+    expect(yield* statesOf(webhook)).toEqual(["delivered"])
+  })
 
-  let isHanging = false
-  const hanging = slow(20)
-  test(
-    "and then hangs does not delay another, and loses nothing that waited",
-    { [url]: (...request) => (isHanging ? Effect.never : hanging.receiver(...request)) },
-    function* ({ aborted, sent }) {
-      const webhook = yield* addWebhook()
-      yield* publishMany(300)
-      yield* passSteps(20, 6)
-      isHanging = true
-      yield* pass(20)
-      yield* addWebhook(otherUrl)
-      yield* publishMany(50)
-      yield* settled
-      expect(sent.filter((request) => request.url === otherUrl)).toHaveLength(50)
-      yield* pass("1 second")
-      const before = sent.length
-      isHanging = false
-      yield* pass("14 seconds")
-      expect(aborted).toHaveLength(16)
-      yield* passSteps(1000, 60)
-      expect(sent.length - before).toBeGreaterThan(200)
-      const ids = sent.flatMap((request) =>
-        request.url === url ? [request.headers["webhook-id"]] : [],
-      )
-      // Each once, and again those that hung.
-      expect([new Set(ids).size, ids.length]).toEqual([350, 350 + 16])
-      expect(yield* statesOf(webhook)).toEqual(["delivered"])
-    },
-  )
+  test("and then hangs delays no other, and loses nothing", function* ({ aborted, sent }) {
+    let isHanging = false
+    const hanging = slow(20)
+    const webhook = yield* addWebhook((...request) =>
+      isHanging ? Effect.never : hanging.receiver(...request),
+    )
+    yield* publishMany(300)
+    yield* passSteps(20, 6)
+    isHanging = true
+    yield* pass(20)
+    yield* addWebhookTo(otherUrl)
+    yield* publishMany(50)
+    yield* settled
+    expect(sent.filter((request) => request.url === otherUrl)).toHaveLength(50)
+    yield* pass("1 second")
+    const before = sent.length
+    isHanging = false
+    yield* pass("14 seconds")
+    expect(aborted).toHaveLength(16)
+    yield* passSteps(1000, 60)
+    expect(sent.length - before).toBeGreaterThan(200)
+    const ids = sent.flatMap((request) =>
+      request.url === url ? [request.headers["webhook-id"]] : [],
+    )
+    // Each once, and again those that hung.
+    expect([new Set(ids).size, ids.length]).toEqual([350, 350 + 16])
+    expect(yield* statesOf(webhook)).toEqual(["delivered"])
+  })
 
   it.effect.each([-3_600_000, 3_600_000])(
     "gets what waits once, at the same pace, if the clock is set by %d ms",
@@ -116,8 +111,8 @@ describe("a webhook that receives", () => {
         const { receiver, seen } = slow(20)
         const passOn = (steps: number) =>
           Effect.provideService(passSteps(20, steps), Clock.Clock, testClock)
-        const run = dispatching({ [url]: receiver }, function* ({ calls, sent }) {
-          yield* addWebhook()
+        const run = dispatching(function* ({ calls, sent }) {
+          yield* addWebhook(receiver)
           yield* publishMany(300)
           yield* passOn(6)
           expect(sent.length).toBeLessThan(100)
@@ -132,7 +127,7 @@ describe("a webhook that receives", () => {
 })
 
 describe("a dispatcher", () => {
-  test("does not claim until an event is published", {}, function* ({ calls, sent }) {
+  test("does not claim until an event is published", function* ({ calls, sent }) {
     yield* addWebhook()
     yield* pass("1 minute")
     const before = calls.claim
@@ -143,25 +138,21 @@ describe("a dispatcher", () => {
     expect(sent).toHaveLength(1)
   })
 
-  test(
-    "that left nothing ready does not claim again after a success, and does after a failure",
-    { [url]: (n) => status(n === 1 ? 200 : 500) },
-    function* ({ calls }) {
-      yield* addWebhook()
-      const claimsForOne = Effect.gen(function* () {
-        yield* settled
-        const before = calls.claim
-        yield* publish
-        yield* settled
-        return calls.claim - before
-      })
-      expect(yield* claimsForOne).toBe(1)
-      // The time of the next attempt is known only afterwards.
-      expect(yield* claimsForOne).toBe(2)
-    },
-  )
+  test("that left nothing ready claims again only after a failure", function* ({ calls }) {
+    yield* addWebhook((n) => status(n === 1 ? 200 : 500))
+    const claimsForOne = Effect.gen(function* () {
+      yield* settled
+      const before = calls.claim
+      yield* publish
+      yield* settled
+      return calls.claim - before
+    })
+    expect(yield* claimsForOne).toBe(1)
+    // The time of the next attempt is known only afterwards.
+    expect(yield* claimsForOne).toBe(2)
+  })
 
-  test("whose claims take a second sends all the same", {}, function* ({ disruptions, sent }) {
+  test("whose claims take a second sends all the same", function* ({ disruptions, sent }) {
     disruptions.claimed = Effect.sleep("1 second")
     yield* addWebhook()
     yield* publishMany(2)
@@ -170,34 +161,30 @@ describe("a dispatcher", () => {
     expect(sent).toHaveLength(2)
   })
 
-  test(
-    "attempts a live event before all replayed ones that are not claimed yet",
-    { [url]: () => Effect.delay(status(200), "1 second") },
-    function* ({ claimed, sent }) {
-      yield* publishMany(5000)
-      const { id } = yield* addWebhook()
-      const events = { projectId, webhookId: id, since: new Date(0) }
-      expect(yield* (yield* Webhooks).replayMany(events)).toBe(5000)
+  test("attempts a live event before all replayed ones", function* ({ claimed, sent }) {
+    yield* publishMany(5000)
+    const { id } = yield* addWebhook(() => Effect.delay(status(200), "1 second"))
+    const events = { projectId, webhookId: id, since: new Date(0) }
+    expect(yield* (yield* Webhooks).replayMany(events)).toBe(5000)
+    yield* pass("20 seconds")
+    for (let n = 0; n < 5; n++) {
+      const before = claimed.length
+      const live = yield* publish
       yield* pass("20 seconds")
-      for (let n = 0; n < 5; n++) {
-        const before = claimed.length
-        const live = yield* publish
-        yield* pass("20 seconds")
-        expect(claimed[before]).toBe(live)
-        const attempted = sent.map(({ headers }) => headers["webhook-id"])
-        expect(attempted.indexOf(live)).toBeGreaterThan(0)
-        expect(attempted.indexOf(live)).toBeLessThanOrEqual(before)
-      }
-      expect(claimed.length).toBeLessThan(5000)
-    },
-  )
+      expect(claimed[before]).toBe(live)
+      const attempted = sent.map(({ headers }) => headers["webhook-id"])
+      expect(attempted.indexOf(live)).toBeGreaterThan(0)
+      expect(attempted.indexOf(live)).toBeLessThanOrEqual(before)
+    }
+    expect(claimed.length).toBeLessThan(5000)
+  })
 
   it.effect(
     "that stops aborts its attempts, and gives back all its claims without counting",
     () => {
-      const { services, stores, world } = arrange({ [url]: slow(20).receiver })
+      const { services, stores, world } = arrange()
       const step = Effect.gen(function* () {
-        yield* addWebhook()
+        yield* addWebhook(slow(20).receiver)
         yield* publishMany(300)
         yield* passSteps(20, 6)
       })
@@ -222,37 +209,33 @@ describe("a dispatcher", () => {
 })
 
 describe("fairness", () => {
-  const hanging = Array.from({ length: 49 }, (_, index) => `https://hanging.example/${index}`)
-  test(
-    "receivers that hang do not delay another receiver of their project",
-    Object.fromEntries(hanging.map((one) => [one, () => Effect.never])),
-    function* ({ sent }) {
-      yield* Effect.forEach(hanging, (one) => addWebhook(one))
-      yield* publishMany(8)
-      yield* settled
-      yield* addWebhook(otherUrl)
-      yield* publishMany(20)
-      yield* settled
-      expect(sent.filter((request) => request.url === otherUrl)).toHaveLength(20)
-    },
-  )
+  test("receivers that hang do not delay another receiver of their project", function* ({ sent }) {
+    for (let n = 0; n < 49; n++) {
+      yield* addWebhookTo(`https://hanging.example/${n}`, () => Effect.never)
+    }
+    yield* publishMany(8)
+    yield* settled
+    yield* addWebhookTo(otherUrl)
+    yield* publishMany(20)
+    yield* settled
+    expect(sent.filter((request) => request.url === otherUrl)).toHaveLength(20)
+  })
 
   test(
     "at most maxInFlight attempts are in flight, of which failing webhooks have half",
-    { [url]: () => Effect.never },
     function* ({ sent }) {
       const { createProject } = yield* MembershipStore
       const projects = ["a", "b", "c", "d", "e"].map((name) => ProjectId(name))
       for (const project of projects) {
         yield* createProject(project, { origin: hostOrigin, at: 0 })
-        yield* addWebhook(url, project)
+        yield* addWebhookTo(url, () => Effect.never, project)
       }
       yield* Effect.forEach(projects, publishTo)
       yield* settled
       expect(sent).toHaveLength(4)
       // Every webhook has failed once, and each has a retry that is due.
       yield* pass("40 seconds")
-      yield* addWebhook(otherUrl)
+      yield* addWebhookTo(otherUrl)
       const before = sent.length
       yield* publishMany(3)
       yield* settled

@@ -17,6 +17,7 @@ import { Webhooks } from "../../src/webhooks/webhooks.ts"
 import {
   type Receiver,
   addWebhook,
+  addWebhookTo,
   deliveriesOf,
   dispatching,
   hour,
@@ -34,7 +35,7 @@ import {
 } from "./dispatching.ts"
 
 describe("a delivery", () => {
-  test("is sent immediately, signed, with the id of the event", {}, function* ({ sent }) {
+  test("is sent immediately, signed, with the id of the event", function* ({ sent }) {
     const { secret } = yield* addWebhook()
     const eventId = yield* publish
     yield* settled
@@ -58,34 +59,30 @@ describe("a delivery", () => {
     })
   })
 
-  test(
-    "that fails is retried on schedule, with a new timestamp and the same id and body",
-    { [url]: (n) => status(n < 4 ? 500 : 204) },
-    function* ({ sent }) {
-      const webhook = yield* addWebhook()
-      yield* publish
-      yield* pass("1 hour")
-      expect(sent).toHaveLength(4)
-      const ids = new Set(sent.map(({ headers }) => headers["webhook-id"]))
-      const stamps = new Set(sent.map(({ headers }) => headers["webhook-timestamp"]))
-      const bodies = new Set(sent.map(({ body }) => body))
-      expect([ids.size, bodies.size, stamps.size]).toEqual([1, 1, 4])
-      const pauses = sent.slice(1).map(({ at }, index) => at - (sent[index]?.at ?? 0))
-      for (const [index, scheduled] of [5000, 300_000, 1_800_000].entries()) {
-        expect(pauses[index]).toBeGreaterThanOrEqual(0.8 * scheduled)
-        expect(pauses[index]).toBeLessThanOrEqual(1.2 * scheduled + 2)
-      }
-      const [delivery] = yield* deliveriesOf(webhook)
-      expect(delivery?.state).toBe("delivered")
-      expect(delivery?.attempts.map(({ result }) => result)).toEqual(
-        [500, 500, 500, 204].map((code) => ({
-          _tag: "Answered",
-          status: code,
-          body: `answer ${code}`,
-        })),
-      )
-    },
-  )
+  test("that fails is retried on schedule, with the same id and body", function* ({ sent }) {
+    const webhook = yield* addWebhook((n) => status(n < 4 ? 500 : 204))
+    yield* publish
+    yield* pass("1 hour")
+    expect(sent).toHaveLength(4)
+    const ids = new Set(sent.map(({ headers }) => headers["webhook-id"]))
+    const stamps = new Set(sent.map(({ headers }) => headers["webhook-timestamp"]))
+    const bodies = new Set(sent.map(({ body }) => body))
+    expect([ids.size, bodies.size, stamps.size]).toEqual([1, 1, 4])
+    const pauses = sent.slice(1).map(({ at }, index) => at - (sent[index]?.at ?? 0))
+    for (const [index, scheduled] of [5000, 300_000, 1_800_000].entries()) {
+      expect(pauses[index]).toBeGreaterThanOrEqual(0.8 * scheduled)
+      expect(pauses[index]).toBeLessThanOrEqual(1.2 * scheduled + 2)
+    }
+    const [delivery] = yield* deliveriesOf(webhook)
+    expect(delivery?.state).toBe("delivered")
+    expect(delivery?.attempts.map(({ result }) => result)).toEqual(
+      [500, 500, 500, 204].map((code) => ({
+        _tag: "Answered",
+        status: code,
+        body: `answer ${code}`,
+      })),
+    )
+  })
 
   const firstly =
     (first: Effect.Effect<never>): Receiver =>
@@ -106,8 +103,8 @@ describe("a delivery", () => {
     ["is delivered if only the body misses the timeout", half(200), "delivered", answered(200), 1],
     ["fails by a 410 whose body misses the timeout", half(410), "failed", answered(410), 1],
   ])("%s", ([_name, receiver, state, result, count]) =>
-    dispatching({ [url]: receiver }, function* ({ aborted, sent }) {
-      const webhook = yield* addWebhook()
+    dispatching(function* ({ aborted, sent }) {
+      const webhook = yield* addWebhook(receiver)
       yield* publish
       yield* pass("14999 millis")
       expect(aborted).toEqual([])
@@ -121,34 +118,26 @@ describe("a delivery", () => {
     }),
   )
 
-  test(
-    "is retried after a defect of the transport",
-    { [url]: firstly(Effect.die("a bug")) },
-    function* ({ sent }) {
-      const webhook = yield* addWebhook()
-      yield* publish
-      yield* pass("6 seconds")
-      expect(sent).toHaveLength(2)
-      const [delivery] = yield* deliveriesOf(webhook)
-      expect(delivery?.attempts[0]?.result).toEqual({ _tag: "Failed", reason: "Defect" })
-    },
-  )
+  test("is retried after a defect of the transport", function* ({ sent }) {
+    const webhook = yield* addWebhook(firstly(Effect.die("a bug")))
+    yield* publish
+    yield* pass("6 seconds")
+    expect(sent).toHaveLength(2)
+    const [delivery] = yield* deliveriesOf(webhook)
+    expect(delivery?.attempts[0]?.result).toEqual({ _tag: "Failed", reason: "Defect" })
+  })
 
-  test(
-    "waits until the date in Retry-After, and so do all others of its webhook",
-    { [url]: (n) => status(n === 1 ? 429 : 200, "Wed, 18 Nov 2026 11:08:40 GMT") },
-    function* ({ sent }) {
-      yield* addWebhook()
-      yield* addWebhook(otherUrl)
-      yield* publish
-      yield* settled
-      yield* publish
-      yield* pass("119 seconds")
-      expect(sent.map((request) => request.url).toSorted()).toEqual([url, otherUrl, otherUrl])
-      yield* pass("3 minutes")
-      expect(sent).toHaveLength(5)
-    },
-  )
+  test("waits until the date in Retry-After, as does its webhook", function* ({ sent }) {
+    yield* addWebhook((n) => status(n === 1 ? 429 : 200, "Wed, 18 Nov 2026 11:08:40 GMT"))
+    yield* addWebhookTo(otherUrl)
+    yield* publish
+    yield* settled
+    yield* publish
+    yield* pass("119 seconds")
+    expect(sent.map((request) => request.url).toSorted()).toEqual([url, otherUrl, otherUrl])
+    yield* pass("3 minutes")
+    expect(sent).toHaveLength(5)
+  })
 })
 
 describe("deleting a webhook", () => {
@@ -158,9 +147,8 @@ describe("deleting a webhook", () => {
       Effect.map(WebhookStore, (store) => ({ ...store, remove: () => unavailable })),
     ).pipe(Layer.provideMerge(memory()))
     return dispatching(
-      { [url]: (n) => (n === 1 ? Effect.never : status(200)) },
       function* ({ aborted, disruptions, sent }) {
-        const webhook = yield* addWebhook()
+        const webhook = yield* addWebhook((n) => (n === 1 ? Effect.never : status(200)))
         yield* publish
         yield* settled
         disruptions.settle = unavailable
@@ -175,7 +163,7 @@ describe("deleting a webhook", () => {
     )
   })
 
-  test("cancels deliveries that are being claimed", {}, function* ({ disruptions, sent }) {
+  test("cancels deliveries that are being claimed", function* ({ disruptions, sent }) {
     const gate = Latch.makeUnsafe()
     const webhook = yield* addWebhook()
     disruptions.claimed = gate.await
@@ -189,30 +177,29 @@ describe("deleting a webhook", () => {
   })
 })
 
-test(
-  "disabling a webhook by request aborts attempts in flight, and enabling it sends all that waits",
-  { [url]: (n) => (n <= 4 ? Effect.never : status(200)) },
-  function* ({ aborted, sent }) {
-    const webhooks = yield* Webhooks
-    const { id: webhookId } = yield* addWebhook()
-    yield* publishMany(6)
-    yield* settled
-    const disabled = yield* webhooks.update({ projectId, webhookId, disabled: true })
-    expect(disabled.disabled?.by).toBe("request")
-    expect(aborted).toEqual([url, url, url, url])
-    yield* publish
-    yield* pass("5 days")
-    expect(sent).toHaveLength(4)
-    yield* webhooks.update({ projectId, webhookId, disabled: false })
-    yield* pass("1 second")
-    const ids = sent.map(({ headers }) => headers["webhook-id"])
-    expect([ids.length, new Set(ids).size]).toEqual([10, 6])
-  },
-)
+test("disabling a webhook aborts attempts, enabling sends what waits", function* ({
+  aborted,
+  sent,
+}) {
+  const webhooks = yield* Webhooks
+  const { id: webhookId } = yield* addWebhook((n) => (n <= 4 ? Effect.never : status(200)))
+  yield* publishMany(6)
+  yield* settled
+  const disabled = yield* webhooks.update({ projectId, webhookId, disabled: true })
+  expect(disabled.disabled?.by).toBe("request")
+  expect(aborted).toEqual([url, url, url, url])
+  yield* publish
+  yield* pass("5 days")
+  expect(sent).toHaveLength(4)
+  yield* webhooks.update({ projectId, webhookId, disabled: false })
+  yield* pass("1 second")
+  const ids = sent.map(({ headers }) => headers["webhook-id"])
+  expect([ids.length, new Set(ids).size]).toEqual([10, 6])
+})
 
-test("a ping is sent to one webhook only", {}, function* ({ sent }) {
-  const webhook = yield* addWebhook(url)
-  yield* addWebhook(otherUrl)
+test("a ping is sent to one webhook only", function* ({ sent }) {
+  const webhook = yield* addWebhook()
+  yield* addWebhookTo(otherUrl)
   const eventId = yield* (yield* Webhooks).ping({ projectId, webhookId: webhook.id })
   yield* settled
   expect(sent).toMatchObject([{ url, headers: { "webhook-id": eventId } }])
@@ -240,9 +227,8 @@ describe("the last attempt", () => {
   it.effect("of a delivery is that after the last delay of the schedule, and is logged", () => {
     const lines: Array<Line> = []
     return dispatching(
-      { [url]: () => status(500) },
       function* ({ sent }) {
-        const webhook = yield* addWebhook()
+        const webhook = yield* addWebhook(() => status(500))
         yield* publish
         yield* pass("1 minute")
         expect(sent).toHaveLength(3)
@@ -265,8 +251,8 @@ describe("the last attempt", () => {
   it.effect("for a webhook is logged once, whatever else is in flight", () => {
     const lines: Array<Line> = []
     const told: Array<Event> = []
-    return dispatching({ [url]: () => Effect.delay(status(410), "1 second") }, function* () {
-      yield* addWebhook()
+    return dispatching(function* () {
+      yield* addWebhook(() => Effect.delay(status(410), "1 second"))
       yield* publishMany(4)
       yield* pass("1 minute")
       const messages = lines.map(({ message }) => message)
@@ -280,9 +266,9 @@ describe("the last attempt", () => {
 it.effect("a failing webhook is announced at 50, 90 and 100 % of five days, and disabled", () => {
   const day = 24 * hour
   const told: Array<Event> = []
-  return dispatching({ [url]: () => status(503) }, function* ({ sent }) {
+  return dispatching(function* ({ sent }) {
     const webhooks = yield* Webhooks
-    const { id: webhookId } = yield* webhooks.create({ projectId, url })
+    const { id: webhookId } = yield* addWebhook(() => status(503))
     yield* webhooks.create({
       projectId,
       url: otherUrl,
@@ -342,7 +328,7 @@ describe("if the store", () => {
   ] as const)(
     "%s, the dispatcher claims, and watches for changes, again after a second",
     ([_name, disruption]) =>
-      dispatching({}, function* ({ disruptions, sent }) {
+      dispatching(function* ({ disruptions, sent }) {
         yield* addWebhook()
         disruptions.claim = disruption
         yield* publish
@@ -365,7 +351,7 @@ describe("if the store", () => {
     ["for a short time, an attempt is recorded afterwards and not repeated", 10, 1, 1],
     ["for longer than a lease, an attempt is repeated", 29, 2, 2],
   ] as const)("is unavailable %s", ([_name, seconds, more, attempts]) =>
-    dispatching({}, function* ({ disruptions, sent }) {
+    dispatching(function* ({ disruptions, sent }) {
       const webhook = yield* addWebhook()
       disruptions.settle = unavailable
       yield* publish
@@ -389,7 +375,6 @@ describe("if the store", () => {
       })),
     ).pipe(Layer.provideMerge(memory()))
     return dispatching(
-      {},
       function* ({ calls }) {
         yield* addWebhook()
         nextDueMillis = 0

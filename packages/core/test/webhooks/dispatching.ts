@@ -3,6 +3,7 @@
 import { it } from "@effect/vitest"
 import { memory } from "@tenure/memory"
 import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as WebCrypto from "effect/crypto/WebCrypto"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -61,9 +62,6 @@ export type Receiver = (
   onResponse: (received: () => TransportResponse) => void,
 ) => Effect.Effect<TransportResponse, TransportError>
 
-/** Receivers by URL; all others respond with 200. */
-export type Receivers = Readonly<Record<string, Receiver>>
-
 export const status = (code: number, retryAfter?: string): Effect.Effect<TransportResponse> =>
   Effect.succeed({ status: code, retryAfter, body: `answer ${code}` })
 
@@ -103,14 +101,19 @@ const makeWorld = () => {
 /** What a test sees and changes. */
 export type World = ReturnType<typeof makeWorld>
 
-const scriptedTransport = ({ aborted, sent }: World, receivers: Receivers) =>
+/** The receivers of webhooks by URL; all others respond with 200. */
+export class Receivers extends Context.Service<Receivers, Map<string, Receiver>>()(
+  "@tenure/core/test/Receivers",
+) {}
+
+const scriptedTransport = ({ aborted, sent }: World, receivers: Receivers["Service"]) =>
   Layer.succeed(WebhookTransport, {
     sendsHttpToNames: true,
     send: (request, onResponse = () => {}) =>
       Effect.flatMap(Clock.currentTimeMillis, (at) => {
         sent.push({ ...request, at })
         const n = sent.filter(({ url }) => url === request.url).length
-        const receiver = receivers[request.url] ?? (() => status(200))
+        const receiver = receivers.get(request.url) ?? (() => status(200))
         return receiver(n, onResponse).pipe(
           Effect.onInterrupt(() => Effect.sync(() => aborted.push(request.url))),
         )
@@ -168,13 +171,17 @@ const watched = <A extends object>(target: A): A =>
 const watchedCrypto = WebCrypto.layer(watched(globalThis.crypto))
 
 /** A world, its transport, and its stores. */
-export const makeScene = (receivers: Receivers, base: Stores = memory()) => {
+export const makeScene = (base: Stores = memory()) => {
   const world = makeWorld()
-  const stores = Layer.provideMerge(disruptedOutbox(world), base)
+  const receivers = new Map<string, Receiver>()
   return {
     world,
     transport: scriptedTransport(world, receivers),
-    stores: Layer.provideMerge(stores, watchedCrypto),
+    stores: Layer.mergeAll(
+      Layer.provideMerge(disruptedOutbox(world), base),
+      Layer.succeed(Receivers, receivers),
+      watchedCrypto,
+    ),
   }
 }
 
@@ -190,8 +197,8 @@ const withProject = Layer.effectDiscard(
 )
 
 /** The stores of a scene with a project, and the services of a dispatcher on them. */
-export const arrange = (receivers: Receivers, { stores, ...options }: Options = {}) => {
-  const scene = makeScene(receivers, stores)
+export const arrange = ({ stores, ...options }: Options = {}) => {
+  const scene = makeScene(stores)
   const dispatcher = Setting.parse(dispatcherOptions, { retrySchedule, ...options })
   return {
     world: scene.world,
@@ -206,26 +213,39 @@ export const arrange = (receivers: Receivers, { stores, ...options }: Options = 
 
 type Body = (
   world: World,
-) => Effect.fn.Return<void, unknown, Webhooks | Events | Outbox | WebhookStore | MembershipStore>
+) => Effect.fn.Return<
+  void,
+  unknown,
+  Webhooks | Events | Outbox | WebhookStore | MembershipStore | Receivers
+>
 
-/** Runs a test with a project, a dispatcher and scripted receivers. */
-export const dispatching = (receivers: Receivers, body: Body, options?: Options) => {
-  const { services, stores, world } = arrange(receivers, options)
+/** Runs a test with a project and a dispatcher. */
+export const dispatching = (body: Body, options?: Options) => {
+  const { services, stores, world } = arrange(options)
   return Effect.provide(
     Effect.gen(() => body(world)),
     Layer.provideMerge(services, stores),
   )
 }
 
-/** Declares a test with a project, a dispatcher and scripted receivers. */
+/** Declares a test with a project and a dispatcher. */
 export const test = (name: string, ...given: Parameters<typeof dispatching>): void =>
   it.effect(name, () => dispatching(...given))
 
 export const url = "https://receiver.example/a"
 export const otherUrl = "https://receiver.example/b"
 
-export const addWebhook = (to = url, project = projectId) =>
-  Effect.flatMap(Webhooks, (webhooks) => webhooks.create({ projectId: project, url: to }))
+/** Adds a webhook with a URL, and its receiver unless this responds with 200. */
+export const addWebhookTo = Effect.fnUntraced(function* (
+  to: string,
+  receiver?: Receiver,
+  project = projectId,
+) {
+  if (receiver !== undefined) (yield* Receivers).set(to, receiver)
+  return yield* (yield* Webhooks).create({ projectId: project, url: to })
+})
+
+export const addWebhook = (receiver?: Receiver) => addWebhookTo(url, receiver)
 
 /** Publishes an event of a project. */
 export const publishTo = (project: ProjectId) =>

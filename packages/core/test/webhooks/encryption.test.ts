@@ -27,6 +27,7 @@ import { WebhookId } from "../../src/webhooks/webhook.ts"
 import { Webhooks } from "../../src/webhooks/webhooks.ts"
 import {
   addWebhook,
+  addWebhookTo,
   deliveriesOf,
   dispatching,
   hour,
@@ -236,7 +237,6 @@ describe("webhooks with encryption", () => {
   }
   test(
     "are not listed while a key cannot be loaded, and their health is",
-    {},
     function* () {
       isAway = true
       const { id } = yield* addWebhook()
@@ -254,7 +254,6 @@ describe("webhooks with encryption", () => {
 
   test(
     "show their secrets to the host, and none to the store",
-    {},
     function* ({ sent }) {
       const webhooks = yield* Webhooks
       const webhook = yield* addWebhook()
@@ -284,7 +283,6 @@ describe("webhooks with encryption", () => {
 
   test(
     "send their own headers, which nothing shows, and nothing without them",
-    {},
     function* ({ sent }) {
       const webhooks = yield* Webhooks
       const headers = { Authorization: "Bearer hidden-1", "X-Tenant": "hidden 2" }
@@ -326,10 +324,9 @@ describe("webhooks with encryption", () => {
     const faults: Array<unknown> = []
     const faulty = faultsLayer({ onError: ({ cause }) => void faults.push(cause) })
     return dispatching(
-      {},
       function* ({ sent }) {
-        const broken = yield* addWebhook(url)
-        const intact = yield* addWebhook(otherUrl)
+        const broken = yield* addWebhook()
+        const intact = yield* addWebhookTo(otherUrl)
         yield* breakSecret(broken.id, "enc_k9_AAAA")
         yield* publish
         yield* pass(100)

@@ -12,6 +12,7 @@ import {
   type Receivers,
   type World,
   addWebhook,
+  addWebhookTo,
   makeScene,
   otherUrl,
   projectId,
@@ -20,158 +21,122 @@ import {
   settled,
   status,
   unavailable,
-  url,
 } from "./dispatching.ts"
 
-/** Declares a test in a process that delivers by itself, or only when it is told to. */
-const test = (
-  name: string,
-  receivers: Receivers,
-  body: (world: World) => Effect.fn.Return<void, unknown, Services>,
-  dispatch = false,
-) => {
-  const { stores, transport, world } = makeScene(receivers)
-  const services = tenureLayer({ expiry: false, webhooks: { dispatch }, transport })
-  it.effect(name, () =>
-    Effect.gen(function* () {
+/** Returns a function that declares a test in a process that delivers by itself, or does not. */
+const testsOf =
+  (dispatch: boolean) =>
+  (name: string, body: (world: World) => Effect.fn.Return<void, unknown, Services | Receivers>) => {
+    const { stores, transport, world } = makeScene()
+    const services = tenureLayer({ expiry: false, webhooks: { dispatch }, transport })
+    const run = Effect.gen(function* () {
       yield* (yield* Memberships).createProject(projectId)
       return yield* Effect.gen(() => body(world))
-    }).pipe(Effect.provide(Layer.provideMerge(services, stores))),
-  )
-}
+    })
+    it.effect(name, () => Effect.provide(run, Layer.provideMerge(services, stores)))
+  }
 
 describe("a process that does not deliver by itself", () => {
-  const gate = Latch.makeUnsafe()
-  test(
-    "sends what comes while it sends",
-    { [url]: () => Effect.andThen(gate.await, status(200)) },
-    function* ({ sent }) {
-      yield* addWebhook()
-      yield* publish
-      const flushed = yield* Effect.forkChild(flushDeliveries())
-      yield* settled
-      yield* addWebhook(otherUrl)
-      yield* publish
-      yield* gate.open
-      expect(yield* Fiber.join(flushed)).toBe(0)
-      expect(sent).toHaveLength(3)
-    },
-  )
+  const test = testsOf(false)
 
-  test(
-    "returns how many wait to be retried, and does not wait for them",
-    { [url]: (n) => status(n < 3 ? 500 : 200) },
-    function* ({ sent }) {
-      yield* addWebhook()
-      yield* publish
-      expect(yield* flushDeliveries()).toBe(1)
-      expect(yield* flushDeliveries()).toBe(1)
-      expect(sent).toHaveLength(1)
-      yield* TestClock.adjust("1 hour")
-      expect(yield* flushDeliveries()).toBe(1)
-      yield* TestClock.adjust("1 hour")
-      expect(yield* flushDeliveries()).toBe(0)
-      expect(sent).toHaveLength(3)
-    },
-  )
+  test("sends what comes while it sends", function* ({ sent }) {
+    const gate = Latch.makeUnsafe()
+    yield* addWebhook(() => Effect.andThen(gate.await, status(200)))
+    yield* publish
+    const flushed = yield* Effect.forkChild(flushDeliveries())
+    yield* settled
+    yield* addWebhookTo(otherUrl)
+    yield* publish
+    yield* gate.open
+    expect(yield* Fiber.join(flushed)).toBe(0)
+    expect(sent).toHaveLength(3)
+  })
 
-  test(
-    "sends each delivery once, however many calls there are at the same time",
-    {},
-    function* ({ sent }) {
-      yield* addWebhook()
-      yield* publishMany(20)
-      const calls = Array.from({ length: 5 }, () => flushDeliveries())
-      yield* Effect.all(calls, { concurrency: "unbounded" })
-      expect(yield* flushDeliveries()).toBe(0)
-      expect(new Set(sent.map(({ headers }) => headers["webhook-id"])).size).toBe(20)
-      expect(sent).toHaveLength(20)
-    },
-  )
+  test("returns how many wait to be retried, without waiting", function* ({ sent }) {
+    yield* addWebhook((n) => status(n < 3 ? 500 : 200))
+    yield* publish
+    expect(yield* flushDeliveries()).toBe(1)
+    expect(yield* flushDeliveries()).toBe(1)
+    expect(sent).toHaveLength(1)
+    yield* TestClock.adjust("1 hour")
+    expect(yield* flushDeliveries()).toBe(1)
+    yield* TestClock.adjust("1 hour")
+    expect(yield* flushDeliveries()).toBe(0)
+    expect(sent).toHaveLength(3)
+  })
 
-  test(
-    "aborts attempts for a webhook that is deleted meanwhile",
-    { [url]: () => Effect.never },
-    function* ({ aborted, sent }) {
-      const { id } = yield* addWebhook()
-      yield* publishMany(9)
-      const flushed = yield* Effect.forkChild(flushDeliveries())
-      yield* settled
-      const before = sent.length
-      yield* (yield* Webhooks).delete({ projectId, webhookId: id })
-      expect(yield* Fiber.join(flushed)).toBe(0)
-      expect([sent.length, aborted.length]).toEqual([before, before])
-    },
-  )
+  test("sends each delivery once, however many calls there are", function* ({ sent }) {
+    yield* addWebhook()
+    yield* publishMany(20)
+    const calls = Array.from({ length: 5 }, () => flushDeliveries())
+    yield* Effect.all(calls, { concurrency: "unbounded" })
+    expect(yield* flushDeliveries()).toBe(0)
+    expect(new Set(sent.map(({ headers }) => headers["webhook-id"])).size).toBe(20)
+    expect(sent).toHaveLength(20)
+  })
 
-  test(
-    "goes on for as long as it has time if the store does not answer",
-    {},
-    function* ({ disruptions, sent }) {
-      yield* addWebhook()
-      yield* publish
-      disruptions.claim = unavailable
-      const flushed = yield* Effect.forkChild(flushDeliveries())
-      yield* settled
-      disruptions.claim = Effect.void
-      yield* TestClock.adjust("5 seconds")
-      expect(yield* Fiber.join(flushed)).toBe(0)
-      expect(sent).toHaveLength(1)
-    },
-  )
+  test("aborts attempts for a webhook that is deleted", function* ({ aborted, sent }) {
+    const { id } = yield* addWebhook(() => Effect.never)
+    yield* publishMany(9)
+    const flushed = yield* Effect.forkChild(flushDeliveries())
+    yield* settled
+    const before = sent.length
+    yield* (yield* Webhooks).delete({ projectId, webhookId: id })
+    expect(yield* Fiber.join(flushed)).toBe(0)
+    expect([sent.length, aborted.length]).toEqual([before, before])
+  })
+
+  test("goes on in its time if the store does not answer", function* ({ disruptions, sent }) {
+    yield* addWebhook()
+    yield* publish
+    disruptions.claim = unavailable
+    const flushed = yield* Effect.forkChild(flushDeliveries())
+    yield* settled
+    disruptions.claim = Effect.void
+    yield* TestClock.adjust("5 seconds")
+    expect(yield* Fiber.join(flushed)).toBe(0)
+    expect(sent).toHaveLength(1)
+  })
 })
 
 describe("a process that delivers by itself", () => {
-  const inTime = Latch.makeUnsafe()
-  test(
-    "waits for the attempts that are in flight, and for no longer than its time",
-    { [url]: () => Effect.andThen(inTime.await, status(200)) },
-    function* ({ aborted, sent }) {
-      yield* addWebhook()
-      yield* publish
-      yield* settled
-      const flushed = yield* Effect.forkChild(flushDeliveries({ timeout: "1 second" }))
-      yield* settled
-      yield* TestClock.adjust("1 second")
-      expect(yield* Fiber.join(flushed)).toBe(1)
-      expect(aborted).toEqual([])
-      const again = yield* Effect.forkChild(flushDeliveries())
-      yield* settled
-      expect(again.pollUnsafe()).toBeUndefined()
-      yield* inTime.open
-      expect(yield* Fiber.join(again)).toBe(0)
-      expect(sent).toHaveLength(1)
-    },
-    true,
-  )
+  const test = testsOf(true)
 
-  const claimed = Latch.makeUnsafe()
-  test(
-    "sends what a claim kept back for attempts that ended meanwhile",
-    { [url]: () => Effect.andThen(claimed.await, status(200)) },
-    function* ({ disruptions, sent }) {
-      yield* addWebhook()
-      yield* publishMany(200)
-      yield* settled
-      disruptions.claimed = Effect.andThen(claimed.open, settled)
-      expect(yield* flushDeliveries()).toBe(0)
-      expect(sent).toHaveLength(200)
-    },
-    true,
-  )
+  test("waits for attempts in flight, but no longer than its time", function* ({ aborted, sent }) {
+    const gate = Latch.makeUnsafe()
+    yield* addWebhook(() => Effect.andThen(gate.await, status(200)))
+    yield* publish
+    yield* settled
+    const flushed = yield* Effect.forkChild(flushDeliveries({ timeout: "1 second" }))
+    yield* settled
+    yield* TestClock.adjust("1 second")
+    expect(yield* Fiber.join(flushed)).toBe(1)
+    expect(aborted).toEqual([])
+    const again = yield* Effect.forkChild(flushDeliveries())
+    yield* settled
+    expect(again.pollUnsafe()).toBeUndefined()
+    yield* gate.open
+    expect(yield* Fiber.join(again)).toBe(0)
+    expect(sent).toHaveLength(1)
+  })
 
-  test(
-    "sends what was published just before",
-    {},
-    function* ({ sent }) {
-      yield* addWebhook()
-      yield* publish
-      expect(yield* flushDeliveries()).toBe(0)
-      expect(sent).toHaveLength(1)
-      expect(yield* flushDeliveries()).toBe(0)
-    },
-    true,
-  )
+  test("sends what was kept back for attempts that have ended", function* ({ disruptions, sent }) {
+    const gate = Latch.makeUnsafe()
+    yield* addWebhook(() => Effect.andThen(gate.await, status(200)))
+    yield* publishMany(200)
+    yield* settled
+    disruptions.claimed = Effect.andThen(gate.open, settled)
+    expect(yield* flushDeliveries()).toBe(0)
+    expect(sent).toHaveLength(200)
+  })
+
+  test("sends what was published just before", function* ({ sent }) {
+    yield* addWebhook()
+    yield* publish
+    expect(yield* flushDeliveries()).toBe(0)
+    expect(sent).toHaveLength(1)
+    expect(yield* flushDeliveries()).toBe(0)
+  })
 })
 
 it("the time for it is a duration", async () => {
