@@ -12,7 +12,16 @@ import {
   SingleSlotQueue,
 } from "../../src/events/listeners.ts"
 import { Memberships } from "../../src/memberships/memberships.ts"
-import { otherId, passSeconds, projectId, publish, right, testsOf, waiting } from "./following.ts"
+import {
+  otherId,
+  passSeconds,
+  projectId,
+  publish,
+  right,
+  testsOf,
+  unavailable,
+  waiting,
+} from "./following.ts"
 
 const test = testsOf(Listeners)
 
@@ -223,6 +232,20 @@ describe("a listener", () => {
     }
     for (let step = 0; step < 200; step++) yield* TestClock.adjust(4000)
     yield* open
+  })
+
+  test("goes on without a gap when the store answers again", function* (listeners, reads) {
+    const listener = yield* listeners.open(opening)
+    yield* next(listener)
+    reads.by = unavailable
+    const fiber = yield* forkOther(listener)
+    yield* publish("a")
+    yield* passSeconds(20)
+    expect(fiber.pollUnsafe()).toBeUndefined()
+    reads.by = right
+    yield* publish("b")
+    yield* passSeconds(2)
+    expect(yield* Fiber.join(fiber)).toEqual(["a", "b"])
   })
 
   const faults: Array<string> = []
