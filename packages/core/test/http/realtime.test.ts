@@ -1,136 +1,138 @@
-import { expect, it } from "@effect/vitest"
 import { memory } from "@tenure/memory"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Random from "effect/Random"
+import * as Result from "effect/Result"
 import { TestClock } from "effect/testing"
+import fc from "fast-check"
+import { describe, expect, it } from "vitest"
 import { StoreUnavailable } from "../../src/base/errors.ts"
 import { Handler } from "../../src/http/handler.ts"
+import { closeFrameOf, parseFrame } from "../../src/http/realtime.ts"
+import { emptyBody } from "../../src/http/request.ts"
 import { ApiKeys } from "../../src/keys/api-keys.ts"
 import { ApiKeyStore } from "../../src/keys/store.ts"
 import { Memberships } from "../../src/memberships/memberships.ts"
-import { type Services, tenureLayer } from "../../src/tenure.ts"
+import { tenureLayer } from "../../src/tenure.ts"
 import { Events } from "../../src/webhooks/published-events.ts"
+import { test } from "../support/test.ts"
 
-const services = Layer.provide(tenureLayer({ expiry: false }), memory())
+const text = (frame: object): string => JSON.stringify(frame)
+const subscribe = text({ type: "subscribe", project: "p1" })
+const pong = text({ type: "pong" })
 
-const onTenure = <A, E>(name: string, test: Effect.Effect<A, E, Services>) =>
-  it.effect(name, () => Effect.provide(test, services))
-
-/** Opens a connection of a key. Its socket records what it sends, or is stuck. */
-const connected = Effect.fnUntraced(function* (
-  token: string,
-  send: (text: string) => Promise<void>,
-) {
-  const departure = new AbortController()
-  const { connect } = yield* Handler
-  const { session } = yield* connect({
-    method: "GET",
-    path: "/v2/realtime",
-    headers: {
-      authorization: `Bearer ${token}`,
-      connection: "Upgrade",
-      upgrade: "websocket",
-      "sec-websocket-key": "AAAAAAAAAAAAAAAAAAAAAA==",
-      "sec-websocket-version": "13",
-      "sec-websocket-protocol": "other, tenure.v1",
-    },
-    body: { _tag: "Bytes", bytes: new Uint8Array(0) },
-    remoteAddress: "192.0.2.1",
-    signal: () => departure.signal,
-  })
-  const codes: Array<number> = []
-  const receiver = (session ?? expect.fail("the connection was refused")).start({
-    send,
-    close: (code) => void codes.push(code),
-  })
-  return { codes, departure, receive: (text: string) => receiver.receive(text) }
-})
-
-/** The same with a new key. */
-const opened = Effect.fnUntraced(function* (send: (text: string) => Promise<void>) {
-  yield* (yield* Memberships).createProject("p1")
-  const { id, token } = yield* (yield* ApiKeys).issue({ projects: ["p1"] })
-  return { id, ...(yield* connected(token, send)) }
-})
-
-const recording = () => {
-  const frames: Array<Record<string, unknown>> = []
-  return { frames, send: async (text: string) => void frames.push(JSON.parse(text)) }
-}
-
-const subscribe = JSON.stringify({ type: "subscribe", project: "p1" })
-
-/** Services whose random numbers are made by a function. */
-const withRandom = (next: () => number) =>
-  Layer.provide(
-    services,
-    Layer.succeed(Random.Random, { nextDoubleUnsafe: next, nextIntUnsafe: next }),
+/** Services whose store of keys may be away, with a project and a key. A function makes their random numbers. */
+const realtimeWith = Effect.fnUntraced(function* (random?: () => number) {
+  const keyStore = { isAway: false }
+  const away = Layer.effect(
+    ApiKeyStore,
+    Effect.map(ApiKeyStore, (store) => ({
+      ...store,
+      find: (digest) =>
+        Effect.suspend(() =>
+          keyStore.isAway
+            ? Effect.fail(new StoreUnavailable({ cause: "away" }))
+            : store.find(digest),
+        ),
+    })),
   )
+  const layer = Layer.provide(tenureLayer({ expiry: false }), Layer.provideMerge(away, memory()))
+  const numbers =
+    random === undefined
+      ? Layer.empty
+      : Layer.succeed(Random.Random, { nextDoubleUnsafe: random, nextIntUnsafe: random })
+  const services = yield* Layer.build(Layer.provide(layer, numbers))
+  const memberships = Context.get(services, Memberships)
+  const apiKeys = Context.get(services, ApiKeys)
+  yield* memberships.createProject("p1")
+  const { id, token } = yield* apiKeys.issue({ projects: ["p1"] })
+  const { connect } = Context.get(services, Handler)
+
+  /** Opens a connection, whose socket records what it is sent unless it is told what to do. */
+  const open = Effect.fnUntraced(function* (write?: () => Promise<void>) {
+    const departure = new AbortController()
+    const { session } = yield* connect({
+      method: "GET",
+      path: "/v2/realtime",
+      headers: {
+        authorization: `Bearer ${token}`,
+        connection: "Upgrade",
+        upgrade: "websocket",
+        "sec-websocket-key": "AAAAAAAAAAAAAAAAAAAAAA==",
+        "sec-websocket-version": "13",
+        "sec-websocket-protocol": "other, tenure.v1",
+      },
+      body: emptyBody,
+      remoteAddress: "192.0.2.1",
+      signal: () => departure.signal,
+    })
+    const frames: Array<Record<string, unknown>> = []
+    const codes: Array<number> = []
+    const receiver = (session ?? expect.fail("the connection was refused")).start({
+      send: write ?? (async (sent) => void frames.push(JSON.parse(sent))),
+      close: (code) => void codes.push(code),
+    })
+    return { codes, departure, frames, receive: (sent: string) => receiver.receive(sent) }
+  })
+
+  return {
+    apiKeys,
+    events: Context.get(services, Events),
+    keyId: id,
+    keyStore,
+    memberships,
+    open,
+    token,
+  }
+})
 
 /** Lets time pass in small steps, so that whoever waits in between goes on. */
-const pass = (seconds: number) =>
-  Effect.forEach(Array.from({ length: seconds }), () => TestClock.adjust("1 second"), {
-    discard: true,
-  })
+const pass = (seconds: number) => Effect.replicateEffect(TestClock.adjust("1 second"), seconds)
 
-onTenure(
-  "a connection that does not subscribe is closed after ten seconds",
-  Effect.gen(function* () {
-    const { frames, send } = recording()
-    const { codes, receive } = yield* opened(send)
+describe("a connection", () => {
+  test("that does not subscribe is closed after ten seconds", function* () {
+    const { open } = yield* realtimeWith()
+    const { codes, frames, receive } = yield* open()
     yield* pass(9)
-    receive(JSON.stringify({ type: "pong" }))
+    receive(pong)
     expect(codes).toEqual([])
     yield* pass(1)
     expect(codes).toEqual([4408])
     expect(frames).toMatchObject([{ type: "error", error_code: "REQUEST_TIMEOUT" }])
-  }),
-)
+  })
 
-onTenure(
-  "a connection is pinged, and lives as long as it answers",
-  Effect.gen(function* () {
-    const { frames, send } = recording()
-    const { codes, receive } = yield* opened(send)
+  test("is pinged, and lives as long as it answers", function* () {
+    const { open } = yield* realtimeWith()
+    const { codes, frames, receive } = yield* open()
     receive(subscribe)
-    const pings = () => frames.filter(({ type }) => type === "ping").length
     for (let count = 1; count <= 10; count++) {
       yield* pass(15)
-      expect(pings()).toBe(count)
-      receive(JSON.stringify({ type: "pong" }))
+      expect(frames.filter(({ type }) => type === "ping")).toHaveLength(count)
+      receive(pong)
     }
     expect(codes).toEqual([])
     yield* pass(30)
     expect(codes).toEqual([4408])
-  }),
-)
+  })
 
-onTenure(
-  "a connection ends within ten seconds after its key is revoked",
-  Effect.gen(function* () {
-    const { frames, send } = recording()
-    const { codes, id, receive } = yield* opened(send)
+  test("ends within ten seconds after its key is revoked", function* () {
+    const { apiKeys, keyId, open } = yield* realtimeWith()
+    const { codes, frames, receive } = yield* open()
     receive(subscribe)
     yield* pass(5)
-    yield* (yield* ApiKeys).revoke(id)
+    yield* apiKeys.revoke(keyId)
     yield* pass(10)
     expect(codes).toEqual([4401])
     expect(frames.at(-1)).toMatchObject({ type: "error", error_code: "UNAUTHORIZED" })
-  }),
-)
+  })
 
-let isAway = false
-it.effect("a connection ends within ten seconds after nobody can say that its key is valid", () =>
-  Effect.gen(function* () {
-    yield* (yield* Memberships).createProject("p1")
-    const apiKeys = yield* ApiKeys
-    const { token } = yield* apiKeys.issue({ projects: ["p1"] })
-    const { frames, send } = recording()
-    const { codes, receive } = yield* connected(token, send)
+  test("ends within ten seconds after nobody can say that its key is valid", function* () {
+    const { apiKeys, keyStore, open, token } = yield* realtimeWith()
+    const { codes, frames, receive } = yield* open()
     receive(subscribe)
     yield* pass(8)
-    isAway = true
+    keyStore.isAway = true
     yield* pass(2)
     expect(codes).toEqual([])
     // What is known of a key serves requests for as long as the cache keeps it, and no longer.
@@ -139,116 +141,106 @@ it.effect("a connection ends within ten seconds after nobody can say that its ke
     expect(codes).toEqual([4503])
     expect(frames.at(-1)).toMatchObject({ type: "error", error_code: "SERVICE_UNAVAILABLE" })
     expect(yield* Effect.flip(apiKeys.authenticate(token))).toBeInstanceOf(StoreUnavailable)
-    isAway = false
-    const again = recording()
-    const next = yield* connected(token, again.send)
+    keyStore.isAway = false
+    const next = yield* open()
     next.receive(subscribe)
     yield* pass(12)
-    expect(next.codes).toEqual([])
-    expect(again.frames).toMatchObject([{ type: "cursor" }])
-  }).pipe(
-    Effect.provide(
-      Layer.provide(
-        tenureLayer({ expiry: false }),
-        Layer.provideMerge(
-          Layer.effect(
-            ApiKeyStore,
-            Effect.map(ApiKeyStore, (store) => ({
-              ...store,
-              find: (digest) =>
-                Effect.suspend(() =>
-                  isAway
-                    ? Effect.fail(new StoreUnavailable({ cause: "away" }))
-                    : store.find(digest),
-                ),
-            })),
-          ),
-          memory(),
-        ),
-      ),
-    ),
-  ),
-)
+    expect(next).toMatchObject({ codes: [], frames: [{ type: "cursor" }] })
+  })
 
-onTenure(
-  "a connection ends with its project",
-  Effect.gen(function* () {
-    const { frames, send } = recording()
-    const { codes, receive } = yield* opened(send)
+  test("ends with its project", function* () {
+    const { memberships, open } = yield* realtimeWith()
+    const { codes, frames, receive } = yield* open()
     receive(subscribe)
     yield* pass(1)
-    yield* (yield* Memberships).deleteProject("p1")
+    yield* memberships.deleteProject("p1")
     yield* pass(10)
     expect(codes).toEqual([4404])
     expect(frames.at(-1)).toMatchObject({ error_code: "PROJECT_NOT_FOUND" })
-  }),
-)
+  })
 
-onTenure(
-  "a client that reads nothing is cut off, and nothing more is read for it",
-  Effect.gen(function* () {
+  test("whose client reads nothing is cut off, and nothing more is read for it", function* () {
+    const { events, open } = yield* realtimeWith()
     let sent = 0
-    const { codes, receive } = yield* opened(() => {
+    const { codes, receive } = yield* open(() => {
       sent += 1
       return new Promise(() => {})
     })
     receive(subscribe)
-    const { publish } = yield* Events
     for (let count = 0; count < 5; count++) {
-      yield* publish({ projectId: "p1", type: "a", data: {} })
+      yield* events.publish({ projectId: "p1", type: "a", data: {} })
       yield* pass(1)
     }
     expect(sent).toBe(1)
     yield* pass(30)
     expect(codes).toEqual([4408])
-  }),
-)
+  })
 
-onTenure(
-  "a connection is to come again after ten minutes, a fifth more or less",
-  Effect.gen(function* () {
-    const { send } = recording()
-    const { codes, receive } = yield* opened(send)
+  test("is to come again after ten minutes, a fifth more or less", function* () {
+    const { open } = yield* realtimeWith()
+    const { codes, receive } = yield* open()
     receive(subscribe)
-    for (let count = 0; count < 32; count++) {
-      yield* pass(15)
-      receive(JSON.stringify({ type: "pong" }))
-    }
+    const answer = Effect.andThen(
+      pass(15),
+      Effect.sync(() => receive(pong)),
+    )
+    yield* Effect.replicateEffect(answer, 32)
     expect(codes).toEqual([])
-    for (let count = 0; count < 18; count++) {
-      yield* pass(15)
-      receive(JSON.stringify({ type: "pong" }))
-    }
+    yield* Effect.replicateEffect(answer, 18)
     expect(codes).toEqual([1001])
-  }),
-)
+  })
 
-// The life of a listener is random, so a random number is drawn after it has taken its slot.
-let beforeRandom = (): void => {}
-it.effect("a connection that ends while its listener is opened leaves no slot taken", () =>
-  Effect.gen(function* () {
-    yield* (yield* Memberships).createProject("p1")
-    const { token } = yield* (yield* ApiKeys).issue({ projects: ["p1"] })
+  test("that ends while its listener is opened leaves no slot taken", function* () {
+    // The life of a listener is random, so a random number is drawn after it has taken its slot.
+    let beforeRandom = (): void => {}
+    const { open } = yield* realtimeWith(() => {
+      beforeRandom()
+      return 0.5
+    })
     for (let count = 0; count < 20; count++) {
-      const { send } = recording()
-      const { departure, receive } = yield* connected(token, send)
+      const { departure, receive } = yield* open()
       beforeRandom = () => departure.abort()
       receive(subscribe)
       yield* pass(1)
     }
     beforeRandom = () => {}
-    const { frames, send } = recording()
-    const { codes, receive } = yield* connected(token, send)
+    const { codes, frames, receive } = yield* open()
     receive(subscribe)
     yield* pass(1)
-    expect(codes).toEqual([])
-    expect(frames).toMatchObject([{ type: "cursor" }])
-  }).pipe(
-    Effect.provide(
-      withRandom(() => {
-        beforeRandom()
-        return 0.5
+    expect({ codes, frames }).toMatchObject({ codes: [], frames: [{ type: "cursor" }] })
+  })
+})
+
+describe("a frame of a client", () => {
+  it("is one of the protocol, or an error that names a status", () => {
+    const jsonLike = fc.json().map((json) => json.replace(/^\{/, '{"type":"subscribe",'))
+    fc.assert(
+      fc.property(fc.oneof(fc.string(), fc.json(), jsonLike), (given) => {
+        const parsed = parseFrame(given)
+        if (Result.isFailure(parsed)) {
+          const { code, frame, reason } = closeFrameOf(parsed.failure)
+          expect([4400, 4413, 4422]).toContain(code)
+          expect(JSON.parse(frame ?? "")).toMatchObject({ type: "error", error_code: reason })
+          // A close frame has no more bytes.
+          expect(reason.length).toBeLessThan(124)
+        } else {
+          expect(["Pong", "Subscribe"]).toContain(parsed.success._tag)
+        }
       }),
-    ),
-  ),
-)
+      { numRuns: 1000 },
+    )
+  })
+
+  it("is read as it was written, if it is a subscription", () => {
+    const subscription = fc.record(
+      { project: fc.string(), types: fc.array(fc.string()), after: fc.string() },
+      { requiredKeys: ["project"] },
+    )
+    fc.assert(
+      fc.property(subscription, (given) => {
+        const parsed = parseFrame(text({ type: "subscribe", ...given }))
+        expect(parsed).toMatchObject({ success: { _tag: "Subscribe", subscription: given } })
+      }),
+    )
+  })
+})

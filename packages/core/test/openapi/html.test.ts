@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
-import { routes } from "../../../src/http/routes.ts"
-import { document } from "../../../src/openapi/document.generated.ts"
-import { printHtml } from "../../../src/openapi/html.ts"
+import { routes } from "../../src/http/routes.ts"
+import { document } from "../../src/openapi/document.generated.ts"
+import { printHtml } from "../../src/openapi/html.ts"
 
 const page = printHtml(document)
 

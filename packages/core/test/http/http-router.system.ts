@@ -1,6 +1,6 @@
 /** Every operation on Effect's router; the quick suite tests them on the same handler only. */
 
 import { adapterSuite } from "@tenure/testing/conformance"
-import { routerHarness } from "./router-harness.ts"
+import { routerHarness } from "../support/router.ts"
 
 adapterSuite("Effect's NodeHttpServer, with every operation", routerHarness)

@@ -9,7 +9,7 @@ import { expect, it } from "vitest"
 import { tenureRouterLayer } from "../../src/http/http-router.ts"
 import type { Identity } from "../../src/keys/identity.ts"
 import { tenureLayer } from "../../src/tenure.ts"
-import { own, routerHarness } from "./router-harness.ts"
+import { own, routerHarness } from "../support/router.ts"
 
 adapterSuite("Effect's NodeHttpServer", {
   ...routerHarness,
