@@ -21,71 +21,58 @@ import { UserId } from "../../src/memberships/membership.ts"
 
 const hour = 3_600_000
 
-const reminders = fc.array(fc.integer({ min: 1, max: 50 }).map((hours) => Millis(hours * hour)))
+const lead = (min: number) => fc.integer({ min, max: 50 }).map((hours) => Millis(hours * hour))
+const allLeads = fc.array(lead(1)).map(reminderLeads)
 const date = fc.integer({ min: 1, max: 100 }).map((hours) => EndDate(hours * hour))
 const time = fc.integer({ min: 0, max: 120 }).map((hours) => hours * hour)
-const announced = fc.option(
-  fc.record({ endDate: date, lead: fc.integer({ min: 0, max: 50 }).map((n) => Millis(n * hour)) }),
-  { nil: undefined },
-)
+const announced = fc.option(fc.record({ endDate: date, lead: lead(0) }), { nil: undefined })
 
-describe("leadsOf", () => {
-  it("returns each lead once, longest first, with the end itself", () => {
+describe("the leads", () => {
+  it("are each reminder once, longest first, with the end itself", () => {
     const leads = reminderLeads([Millis(hour), Millis(7 * hour), Millis(hour)])
     expect(leads).toEqual([7 * hour, hour, 0])
     expect(reminderLeads([])).toEqual([0])
   })
 })
 
-describe("decide", () => {
+describe("the decision on a membership", () => {
+  const decide = (
+    leads: ReadonlyArray<Millis>,
+    candidate: {
+      readonly endDate: EndDate
+      readonly announced?: LastAnnouncement | undefined
+      readonly dateSetAt?: number
+    },
+    now: number,
+    since = 0,
+  ): ExpiryDecision =>
+    decideExpiry(
+      { leads, since },
+      { dateSetAt: -Infinity, announced: undefined, ...candidate },
+      now,
+    )
+
   it("announces the shortest of what is due, and nothing that was announced or ended before", () => {
     fc.assert(
-      fc.property(reminders, date, announced, time, time, (given, endDate, last, since, now) => {
-        const leads = reminderLeads(given)
-        const decision = decideExpiry(
-          { leads, since },
-          { endDate, dateSetAt: -Infinity, announced: last },
-          now,
-        )
-        const due = leads.filter((lead) => endDate - lead <= now)
-        const lead = Math.min(...due)
-        const isOver = last?.endDate === endDate && last.lead <= lead
+      fc.property(allLeads, date, announced, time, time, (leads, endDate, last, since, now) => {
+        const decision = decide(leads, { endDate, announced: last }, now, since)
+        const due = leads.filter((one) => endDate - one <= now)
+        const shortest = Math.min(...due)
+        const isOver = last?.endDate === endDate && last.lead <= shortest
         expect(decision.announced).toEqual(
-          due.length === 0 || isOver || endDate <= since ? undefined : { endDate, lead },
+          due.length === 0 || isOver || endDate <= since ? undefined : { endDate, lead: shortest },
         )
-      }),
-    )
-  })
-
-  it("sets the alarm to the next lead", () => {
-    fc.assert(
-      fc.property(reminders, date, announced, time, (given, endDate, last, now) => {
-        const leads = reminderLeads(given)
-        const { alarm } = decideExpiry(
-          { leads, since: 0 },
-          { endDate, dateSetAt: -Infinity, announced: last },
-          now,
-        )
-        const later = leads.map((lead) => endDate - lead).filter((at) => at > now)
-        expect(alarm).toBe(later.length === 0 ? undefined : Math.min(...later))
+        const later = leads.map((one) => endDate - one).filter((at) => at > now)
+        expect(decision.alarm).toBe(later.length === 0 ? undefined : Math.min(...later))
       }),
     )
   })
 
   it("announces nothing twice, nor a reminder after a later one", () => {
     fc.assert(
-      fc.property(reminders, date, time, time, (given, endDate, one, other) => {
-        const rules = { leads: reminderLeads(given), since: 0 }
-        const first = decideExpiry(
-          rules,
-          { endDate, dateSetAt: -Infinity, announced: undefined },
-          Math.max(one, other),
-        )
-        const again = decideExpiry(
-          rules,
-          { endDate, dateSetAt: -Infinity, announced: first.announced },
-          one,
-        )
+      fc.property(allLeads, date, time, time, (leads, endDate, one, other) => {
+        const first = decide(leads, { endDate }, Math.max(one, other))
+        const again = decide(leads, { endDate, announced: first.announced }, one)
         expect(first.announced && again.announced).toBeUndefined()
       }),
     )
@@ -93,35 +80,26 @@ describe("decide", () => {
 
   it("announces each lead in turn, and then nothing more, if asked whenever the alarm comes", () => {
     fc.assert(
-      fc.property(reminders, date, (given, endDate) => {
-        const leads = reminderLeads(given)
+      fc.property(allLeads, date, (leads, endDate) => {
         const said: Array<LastAnnouncement> = []
         let alarm: number | undefined = -1000 * hour
         while (alarm !== undefined) {
-          const decided: ExpiryDecision = decideExpiry(
-            { leads, since: -1000 * hour },
-            { endDate, dateSetAt: -Infinity, announced: said.at(-1) },
-            alarm,
-          )
+          const decided = decide(leads, { endDate, announced: said.at(-1) }, alarm, -1000 * hour)
           if (decided.announced !== undefined) said.push(decided.announced)
           ;({ alarm } = decided)
         }
-        expect(said).toEqual(leads.map((lead) => ({ endDate, lead })))
+        expect(said).toEqual(leads.map((one) => ({ endDate, lead: one })))
       }),
     )
   })
-})
 
-describe("a reminder", () => {
-  it("is announced if its time came after its end date was set, and an end whenever it was", () => {
+  it("announces a reminder if its time came after its end date was set, and an end whenever it was", () => {
     fc.assert(
-      fc.property(reminders, date, time, time, (given, endDate, setAt, now) => {
-        const leads = reminderLeads(given)
-        const candidate = { endDate, dateSetAt: setAt, announced: undefined }
-        const decision = decideExpiry({ leads, since: 0 }, candidate, now)
-        const any = decideExpiry({ leads, since: 0 }, { ...candidate, dateSetAt: -1 }, now)
-        const isLate =
-          (any.announced?.lead ?? 0) > 0 && endDate - (any.announced?.lead ?? 0) <= setAt
+      fc.property(allLeads, date, time, time, (leads, endDate, setAt, now) => {
+        const decision = decide(leads, { endDate, dateSetAt: setAt }, now)
+        const any = decide(leads, { endDate, dateSetAt: -1 }, now)
+        const anyLead = any.announced?.lead ?? 0
+        const isLate = anyLead > 0 && endDate - anyLead <= setAt
         expect(decision.announced).toEqual(isLate ? undefined : any.announced)
         expect(decision.alarm).toBe(any.alarm)
       }),
@@ -129,19 +107,16 @@ describe("a reminder", () => {
   })
 })
 
-describe("dateSetAt", () => {
+describe("the time at which an end date was set", () => {
   const change = fc.oneof(
     fc.record({ endDate: date, mode: fc.constantFrom("set" as const, "neverShorten" as const) }),
-    fc.record({
-      by: fc.integer({ min: 1, max: 50 }).map((hours) => Millis(hours * hour)),
-      mode: fc.constant("extendBy" as const),
-    }),
+    fc.record({ by: lead(1), mode: fc.constant("extendBy" as const) }),
   )
 
   /** What happens to a project, one after another: bulk extensions, and undos of those before. */
   const steps = fc.array(fc.oneof(change, fc.nat({ max: 9 })), { maxLength: 12 })
 
-  it("returns when the current end date came about, whatever was made and undone", () => {
+  it("is when the current one came about, whatever was made and undone", () => {
     fc.assert(
       fc.property(date, steps, (ownDate, happening) => {
         const own = { endDate: ownDate, order: 0, setAt: 0 }
@@ -149,33 +124,28 @@ describe("dateSetAt", () => {
         let last = { endDate: ownDate, at: 0 }
         for (const [index, step] of happening.entries()) {
           const at = index + 1
-          log =
-            typeof step === "number"
-              ? log.map((one, place) =>
-                  place === step && !one.isUndone ? { ...one, isUndone: true, undoneAt: at } : one,
-                )
-              : [
-                  ...log,
-                  {
-                    order: at,
-                    adjustment: adjustmentOf(step),
-                    isUndone: false,
-                    setAt: at,
-                    undoneAt: undefined,
-                  },
-                ]
+          if (typeof step === "number") {
+            log = log.map((one, place) =>
+              place === step && !one.isUndone ? { ...one, isUndone: true, undoneAt: at } : one,
+            )
+          } else {
+            const adjustment = adjustmentOf(step)
+            log = [
+              ...log,
+              { order: at, adjustment, isUndone: false, setAt: at, undoneAt: undefined },
+            ]
+          }
           const endDate = effectiveEndDate(composeLog(log), own)
           if (endDate !== last.endDate) last = { endDate, at }
           expect(dateSetAt(log, own)).toBe(last.at)
-          const later = { endDate: ownDate, order: at, setAt: at }
-          expect(dateSetAt(log, later)).toBe(at)
+          expect(dateSetAt(log, { endDate: ownDate, order: at, setAt: at })).toBe(at)
         }
       }),
     )
   })
 })
 
-describe("judgeBy", () => {
+describe("the event of an announcement", () => {
   const judge = makeDecideAnnouncement({ leads: reminderLeads([Millis(hour)]), since: 0 })
   const candidate = {
     projectId: ProjectId("p1"),
@@ -185,28 +155,29 @@ describe("judgeBy", () => {
     announced: undefined,
   }
 
-  it("makes the event of an announcement, with an id by its time and what it announces", () => {
-    const { announcement } = judge(candidate, 9 * hour)
-    expect(announcement).toMatchObject({ action: "expiring", lead: hour })
-    expect(announcement?.event).toMatchObject({
-      type: "membership.expiring",
-      at: 9 * hour,
-      head: '{"type":"membership.expiring","timestamp":"1970-01-01T09:00:00.000Z","data":{"project_id":"p1","user_id":"1001","end_date":"1970-01-01T10:00:00.000Z","reminder":3600',
+  it.each([
+    ["expiring", 9, "09:00:00.000Z", hour, ',"reminder":3600'],
+    ["expired", 10, "10:00:00.000Z", 0, ""],
+  ])("says what it announces: %s", (action, hours, timestamp, before, more) => {
+    const type = `membership.${action}`
+    const data = `"project_id":"p1","user_id":"1001","end_date":"1970-01-01T10:00:00.000Z"${more}`
+    const head = `{"type":"${type}","timestamp":"1970-01-01T${timestamp}","data":{${data}`
+    expect(judge(candidate, hours * hour)).toMatchObject({
+      announcement: { action, lead: before, event: { type, at: hours * hour, head } },
     })
-    const { announcement: end } = judge(candidate, 10 * hour)
-    expect(end).toMatchObject({ action: "expired", lead: 0 })
-    expect(end?.event).toMatchObject({
-      type: "membership.expired",
-      at: 10 * hour,
-      head: '{"type":"membership.expired","timestamp":"1970-01-01T10:00:00.000Z","data":{"project_id":"p1","user_id":"1001","end_date":"1970-01-01T10:00:00.000Z"',
-    })
-    expect(judge(candidate, 9 * hour).announcement?.event.id).toBe(announcement?.event.id)
-    const others = [
-      judge(candidate, 10 * hour),
-      judge({ ...candidate, userId: UserId("1002") }, 9 * hour),
-      judge({ ...candidate, projectId: ProjectId("p2") }, 9 * hour),
-      judge({ ...candidate, endDate: EndDate(9.5 * hour) }, 9 * hour),
-    ].map((outcome) => outcome.announcement?.event.id)
-    expect(new Set([announcement?.event.id, ...others]).size).toBe(5)
+  })
+
+  it("has an id by its time and what it announces", () => {
+    const idOf = (parts: Partial<typeof candidate>, hours = 9) =>
+      judge({ ...candidate, ...parts }, hours * hour).announcement?.event.id
+    expect(idOf({})).toBe(idOf({}))
+    const all = [
+      idOf({}),
+      idOf({}, 10),
+      idOf({ userId: UserId("1002") }),
+      idOf({ projectId: ProjectId("p2") }),
+      idOf({ endDate: EndDate(9.5 * hour) }),
+    ]
+    expect(new Set(all).size).toBe(5)
   })
 })

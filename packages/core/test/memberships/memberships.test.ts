@@ -1,495 +1,335 @@
-import { describe, expect, it } from "@effect/vitest"
 import { memory } from "@tenure/memory"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
+import { describe, expect } from "vitest"
 import type { OriginInput } from "../../src/base/change-context.ts"
 import * as Setting from "../../src/base/setting.ts"
 import { hooksLayer } from "../../src/events/event.ts"
-import { InvalidEndDate } from "../../src/memberships/end-date.ts"
+import type { EndDateInput } from "../../src/memberships/end-date.ts"
 import { type Member, MoveConflict } from "../../src/memberships/membership.ts"
 import { Memberships, membershipsOptions } from "../../src/memberships/memberships.ts"
 import { MembershipStore } from "../../src/memberships/store.ts"
+import { test } from "../support/test.ts"
 
-const member = { projectId: "p1", userId: "1001" }
-const in1973 = Date.UTC(1973, 0, 1)
+const project = { projectId: "p1" }
+const member = { ...project, userId: "1001" }
+const to = "ada@example.com"
+const in2026 = Date.UTC(2026, 0, 1)
 const in2027 = Date.UTC(2027, 0, 1)
 const in2028 = Date.UTC(2028, 0, 1)
 
-/** Runs a test in 2026 on a store with the project `p1`; `bodies` collects the events as JSON. */
-const withMemberships = <A, E>(
-  test: (memberships: Memberships["Service"], bodies: ReadonlyArray<string>) => Effect.Effect<A, E>,
-) => {
+type Store = MembershipStore["Service"]
+
+/** Memberships in 2026 with the project `p1`, and their events. A test may change the store. */
+const membershipsWith = Effect.fnUntraced(function* (
+  change: (store: Store) => Partial<Store>,
+  options?: object,
+) {
+  yield* TestClock.setTime(in2026)
   const bodies: Array<string> = []
-  const hooks = hooksLayer({ onEvent: ({ body }) => void bodies.push(body) })
-  return Effect.gen(function* () {
-    yield* TestClock.setTime(Date.UTC(2026, 0, 1))
-    const memberships = yield* Memberships
-    yield* memberships.createProject("p1")
-    return yield* test(memberships, bodies)
-  }).pipe(Effect.provide(Memberships.layer().pipe(Layer.provide(memory()), Layer.provide(hooks))))
-}
+  const ids: Array<string> = []
+  const onEvent = (event: { readonly id: string; readonly body: string }) => {
+    ids.push(event.id)
+    bodies.push(event.body)
+  }
+  const store = Layer.effect(
+    MembershipStore,
+    Effect.map(MembershipStore, (own) => ({ ...own, ...change(own) })),
+  )
+  const services = yield* Layer.build(
+    Memberships.layer(Setting.parse(membershipsOptions, options ?? {})).pipe(
+      Layer.provide(Layer.provide(store, memory())),
+      Layer.provide(hooksLayer({ onEvent })),
+    ),
+  )
+  const memberships = Context.get(services, Memberships)
+  yield* memberships.createProject("p1")
+  return {
+    ...memberships,
+    memberships,
+    bodies,
+    ids,
+    told: () => bodies.map((body) => JSON.parse(body)),
+  }
+})
+
+const opened = membershipsWith(() => ({}))
 
 describe("a move", () => {
-  const to = "ada@example.com"
   const moving = { ...member, to, reason: "signed up" }
 
-  it.effect("returns the other membership, and tells of the end before", () =>
-    withMemberships((memberships, bodies) =>
-      Effect.gen(function* () {
-        yield* memberships.grant({ ...member, endDate: in2028, metadata: { plan: "gold" } })
-        yield* memberships.grant({ ...member, userId: to, endDate: in2027 })
-        const moved = yield* memberships.move(moving, { requestId: "r1" })
-        expect(moved).toEqual({ projectId: "p1", userId: to, endDate: in2028 })
-        const told = bodies.slice(2).map((body) => JSON.parse(body))
-        const both = { project_id: "p1", reason: "signed up", request_id: "r1" }
-        expect(told).toMatchObject([
-          {
-            type: "membership.ended",
-            data: { ...both, user_id: "1001", moved_to: to, metadata: { plan: "gold" } },
-          },
-          {
-            type: "membership.granted",
-            data: {
-              ...both,
-              user_id: to,
-              moved_from: "1001",
-              new_end_date: "2028-01-01T00:00:00.000Z",
-              metadata: { plan: "gold" },
-            },
-          },
-        ])
-        const failure = yield* Effect.flip(memberships.move(moving))
-        expect(failure).toMatchObject({ _tag: "MembershipNotFound", userId: "1001" })
-      }),
-    ),
-  )
-
-  it.effect("has its events in the feed in their order", () =>
-    Effect.gen(function* () {
-      yield* TestClock.setTime(Date.UTC(2026, 0, 1))
-      const memberships = yield* Memberships
-      yield* memberships.createProject("p1")
-      yield* memberships.grant({ ...member, endDate: in2028 })
-      for (let round = 0; round < 20; round++) {
-        const [userId, other] = round % 2 === 0 ? ["1001", to] : [to, "1001"]
-        const ids: Array<string> = []
-        const hooks = { onEvent: ({ id }: { readonly id: string }) => void ids.push(id) }
-        yield* Effect.provide(
-          Effect.flatMap(Memberships, (told) => told.move({ ...member, userId, to: other })),
-          Layer.fresh(Memberships.layer()).pipe(Layer.provide(hooksLayer(hooks))),
-        )
-        expect(ids).toEqual(ids.toSorted())
-        expect(ids).toHaveLength(2)
-      }
-    }).pipe(Effect.provide(Layer.provideMerge(Memberships.layer(), memory()))),
-  )
-
-  it.effect("is made once with an idempotency key, and answers the same", () =>
-    withMemberships((memberships) =>
-      Effect.gen(function* () {
-        yield* memberships.grant({ ...member, endDate: in2028 })
-        const keyed = { ...moving, idempotencyKey: "k1" }
-        const moved = yield* memberships.move(keyed)
-        yield* memberships.grant({ ...member, userId: to, endDate: in2027 })
-        yield* memberships.grant({ ...member, endDate: in2027 })
-        expect(yield* memberships.move(keyed)).toEqual(moved)
-        const failure = yield* Effect.flip(memberships.move({ ...keyed, to: "1002" }))
-        expect(failure._tag).toBe("IdempotencyMismatch")
-        expect((yield* memberships.history({ ...member, userId: to }))[0]?.action).toBe("granted")
-        const ended = yield* Effect.flip(memberships.end({ ...member, idempotencyKey: "k1" }))
-        expect(ended._tag).toBe("IdempotencyMismatch")
-      }),
-    ),
-  )
-
-  it.effect("is invalid to the same user, to none, and with too much metadata", () =>
-    withMemberships((memberships, bodies) =>
-      Effect.gen(function* () {
-        const names = Array.from({ length: 9 }, (_, index) => index)
-        const noted = (prefix: string) =>
-          Object.fromEntries(names.map((index) => [`${prefix}${index}`, "x"]))
-        yield* memberships.grant({ ...member, endDate: in2028, metadata: noted("a") })
-        yield* memberships.grant({ ...member, userId: to, endDate: in2028, metadata: noted("b") })
-        const before = bodies.length
-        for (const other of ["1001", "", "a b", to]) {
-          const failure = yield* Effect.flip(memberships.move({ ...member, to: other }))
-          expect(failure).toMatchObject({ _tag: "InvalidInput", field: "to" })
-        }
-        expect(bodies).toHaveLength(before)
-      }),
-    ),
-  )
-
-  it.effect("is repeated if a membership is changed meanwhile", () =>
-    Effect.gen(function* () {
-      const store = yield* MembershipStore
-      let changes = 3
-      const memberships = yield* Effect.provide(
-        Memberships,
-        Memberships.layer().pipe(
-          Layer.provide(
-            Layer.succeed(MembershipStore, {
-              ...store,
-              move: (move) => (changes-- > 0 ? Effect.fail(new MoveConflict()) : store.move(move)),
-            }),
-          ),
-        ),
-      )
-      yield* memberships.createProject("p1")
-      yield* memberships.grant({ ...member, endDate: in2028 })
-      const fiber = yield* Effect.forkChild(memberships.move(moving))
-      yield* TestClock.adjust("1 minute")
-      expect(yield* Fiber.join(fiber)).toMatchObject({ userId: to, endDate: in2028 })
-    }).pipe(Effect.provide(memory())),
-  )
-
-  it.effect("takes other user ids alone that can become members", () =>
-    Effect.gen(function* () {
-      const memberships = yield* Memberships
-      const failure = yield* Effect.flip(memberships.move({ ...member, to: "ada" }))
-      expect(failure).toMatchObject({ field: "to", message: expect.stringContaining("digits") })
-    }).pipe(
-      Effect.provide(
-        Memberships.layer(Setting.parse(membershipsOptions, { userIds: "digits" })).pipe(
-          Layer.provide(memory()),
-        ),
-      ),
-    ),
-  )
-})
-
-describe("end dates", () => {
-  it.effect.each([
-    ["a Date", new Date(in2027)],
-    ["text", "2027-01-01T00:00:00.000Z"],
-    ["milliseconds", in2027],
-  ] as const)("may be %s", ([_name, endDate]) =>
-    withMemberships((memberships) =>
-      Effect.gen(function* () {
-        const expected = { ...member, endDate: in2027 }
-        const granted = { ...expected, metadata: {}, state: "active" }
-        expect(yield* memberships.grant({ ...member, endDate })).toEqual(granted)
-        expect(yield* memberships.extend({ ...member, endDate })).toEqual(expected)
-        const bulk = yield* memberships.extendAll({ projectId: "p1", endDate })
-        expect(bulk).toEqual({ endDate: in2027, total: 1 })
-      }),
-    ),
-  )
-
-  it.effect("may be of any year, and as milliseconds from 1973 on", () =>
-    withMemberships((memberships) =>
-      Effect.gen(function* () {
-        const [year0, year9999] = [
-          Date.UTC(2000, 0, 1) - 5 * 146_097 * 86_400_000,
-          253_402_300_799_999,
-        ]
-        for (const millis of [year0, -1, 0, 1, in1973 - 1, in1973, 999_999_999_999, year9999]) {
-          const endDate = millis < in1973 ? new Date(millis) : millis
-          yield* memberships.grant({ ...member, endDate })
-          expect((yield* memberships.find(member)).endDate).toBe(millis)
-        }
-        yield* memberships.extend({ ...member, endDate: year9999 })
-      }),
-    ),
-  )
-
-  it.effect("may be those of memberships that were returned", () =>
-    withMemberships((memberships) =>
-      Effect.gen(function* () {
-        const granted = yield* memberships.grant({ ...member, endDate: in2027 })
-        expect(yield* memberships.grant(granted)).toEqual(granted)
-        expect(yield* memberships.extend(yield* memberships.find(member))).toMatchObject({
-          endDate: in2027,
-        })
-      }),
-    ),
-  )
-
-  it.effect.each([NaN, 0.5, new Date(NaN), "2027-01-01", 253_402_300_800_000])(
-    "are rejected by every operation if they are invalid: %s",
-    (endDate) =>
-      withMemberships((memberships) =>
-        Effect.gen(function* () {
-          const failures = yield* Effect.all([
-            Effect.flip(memberships.grant({ ...member, endDate })),
-            Effect.flip(memberships.extend({ ...member, endDate })),
-            Effect.flip(memberships.extendAll({ projectId: "p1", endDate })),
-          ])
-          for (const failure of failures) {
-            expect(failure).toBeInstanceOf(InvalidEndDate)
-            expect(failure.message).toContain("must be a valid Date, text such as")
-          }
-        }),
-      ),
-  )
-
-  it.effect("are rejected by both extensions if they are not in the future", () =>
-    withMemberships((memberships) =>
-      Effect.gen(function* () {
-        const endDate = new Date(Date.UTC(2026, 0, 1))
-        const failures = yield* Effect.all([
-          Effect.flip(memberships.extend({ ...member, endDate })),
-          Effect.flip(memberships.extendAll({ projectId: "p1", endDate })),
-        ])
-        for (const failure of failures) expect(failure._tag).toBe("EndDateNotInFuture")
-      }),
-    ),
-  )
-})
-
-/** Every operation that changes memberships, with an origin and a reason. */
-const changeAll = (memberships: Memberships["Service"], origin?: OriginInput, reason?: string) =>
-  Effect.gen(function* () {
-    const project = { projectId: "p1", reason }
-    yield* memberships.grant({ ...member, endDate: in2027, reason }, origin)
-    yield* memberships.extend({ ...member, endDate: in2028, reason }, origin)
-    yield* memberships.extendAll({ ...project, endDate: in2028 }, origin)
-    yield* memberships.end({ ...member, reason }, origin)
-    yield* memberships.import({ ...project, memberships: [] }, origin)
-    yield* memberships.import(
-      { ...project, memberships: [{ ...member, endDate: new Date(0) }] },
-      origin,
-    )
+  test("returns the other membership, and tells of the end before", function* () {
+    const { grant, move, told } = yield* opened
+    const metadata = { plan: "gold" }
+    yield* grant({ ...member, endDate: in2028, metadata })
+    yield* grant({ ...member, userId: to, endDate: in2027 })
+    const moved = yield* move(moving, { requestId: "r1" })
+    expect(moved).toEqual({ projectId: "p1", userId: to, endDate: in2028 })
+    const both = { project_id: "p1", reason: "signed up", request_id: "r1", metadata }
+    const new_end_date = "2028-01-01T00:00:00.000Z"
+    expect(told().slice(2)).toMatchObject([
+      { type: "membership.ended", data: { ...both, user_id: "1001", moved_to: to } },
+      {
+        type: "membership.granted",
+        data: { ...both, user_id: to, moved_from: "1001", new_end_date },
+      },
+    ])
+    const failure = yield* Effect.flip(move(moving))
+    expect(failure).toMatchObject({ _tag: "MembershipNotFound", userId: "1001" })
   })
 
-describe("the origin of a change", () => {
-  it.effect("is in the audit trail and in the event, whatever the operation", () =>
-    withMemberships((memberships, bodies) =>
-      Effect.gen(function* () {
-        const origin = { keyId: "alice", requestId: "invoice 7" }
-        yield* changeAll(memberships, origin)
-        const rows = yield* memberships.history({ projectId: "p1" })
-        const actions = ["imported", "ended", "bulk_extended", "extended", "granted"]
-        expect(rows).toMatchObject(actions.map((action) => ({ action, origin })))
-        for (const body of bodies) {
-          expect(JSON.parse(body)).toMatchObject({ data: { request_id: "invoice 7" } })
-        }
-        expect(bodies).toHaveLength(6)
-      }),
-    ),
-  )
+  test("has its events in the feed in their order", function* () {
+    const { grant, ids, move } = yield* opened
+    yield* grant({ ...member, endDate: in2028 })
+    for (let round = 0; round < 20; round++) {
+      const [userId, other] = round % 2 === 0 ? ["1001", to] : [to, "1001"]
+      yield* move({ ...member, userId, to: other })
+      const pair = ids.slice(-2)
+      expect(pair).toEqual(pair.toSorted())
+    }
+    expect(ids).toHaveLength(41)
+  })
 
-  it.effect.each([undefined, {}])("may be omitted: %o", (origin) =>
-    withMemberships((memberships, bodies) =>
-      Effect.gen(function* () {
-        yield* changeAll(memberships, origin)
-        for (const row of yield* memberships.history({ projectId: "p1" })) {
-          expect(row.origin).toEqual({ keyId: undefined, requestId: undefined })
-        }
-        for (const body of bodies) {
-          expect(JSON.parse(body)).toMatchObject({ data: { request_id: null } })
-        }
-      }),
-    ),
-  )
+  test("is made once with an idempotency key, and answers the same", function* () {
+    const { end, grant, history, move } = yield* opened
+    yield* grant({ ...member, endDate: in2028 })
+    const keyed = { ...moving, idempotencyKey: "k1" }
+    const moved = yield* move(keyed)
+    yield* grant({ ...member, userId: to, endDate: in2027 })
+    yield* grant({ ...member, endDate: in2027 })
+    expect(yield* move(keyed)).toEqual(moved)
+    expect((yield* history({ ...member, userId: to }))[0]?.action).toBe("granted")
+    const others: ReadonlyArray<Effect.Effect<unknown, unknown>> = [
+      move({ ...keyed, to: "1002" }),
+      end({ ...member, idempotencyKey: "k1" }),
+    ]
+    for (const other of others) {
+      expect(yield* Effect.flip(other)).toMatchObject({ _tag: "IdempotencyMismatch" })
+    }
+  })
 
-  it.effect.each([
-    ["origin.keyId", { keyId: "" }],
-    ["origin.keyId", { keyId: "a\u0000" }],
-    ["origin.keyId", { keyId: "a".repeat(256) }],
-    ["origin.requestId", { requestId: "a\nb" }],
-    ["origin.requestId", { requestId: "\ud800" }],
-    ["origin.requestId", JSON.parse('{"requestId":7}')],
-  ] as const)("is rejected if its %s is invalid: %j", ([field, origin]) =>
-    withMemberships((memberships) =>
-      Effect.gen(function* () {
-        const failures = yield* Effect.all([
-          Effect.flip(memberships.grant({ ...member, endDate: in2027 }, origin)),
-          Effect.flip(memberships.extend({ ...member, endDate: in2027 }, origin)),
-          Effect.flip(memberships.extendAll({ projectId: "p1", endDate: in2027 }, origin)),
-          Effect.flip(memberships.end(member, origin)),
-          Effect.flip(memberships.import({ projectId: "p1", memberships: [] }, origin)),
-        ])
-        for (const failure of failures) {
-          expect(failure).toMatchObject({ _tag: "InvalidInput", field })
-        }
-        expect(yield* memberships.history({ projectId: "p1" })).toEqual([])
-      }),
-    ),
-  )
+  test("is invalid to the same user, to none, and with too much metadata", function* () {
+    const { bodies, grant, move } = yield* opened
+    const noted = (prefix: string) =>
+      Object.fromEntries(Array.from({ length: 9 }, (_, index) => [`${prefix}${index}`, "x"]))
+    yield* grant({ ...member, endDate: in2028, metadata: noted("a") })
+    yield* grant({ ...member, userId: to, endDate: in2028, metadata: noted("b") })
+    for (const other of ["1001", "", "a b", to]) {
+      const failure = yield* Effect.flip(move({ ...member, to: other }))
+      expect(failure).toMatchObject({ _tag: "InvalidInput", field: "to" })
+    }
+    expect(bodies).toHaveLength(2)
+  })
+
+  test("is repeated if a membership is changed meanwhile", function* () {
+    let changes = 3
+    const { grant, move } = yield* membershipsWith((store) => ({
+      move: (given) => (changes-- > 0 ? Effect.fail(new MoveConflict()) : store.move(given)),
+    }))
+    yield* grant({ ...member, endDate: in2028 })
+    const fiber = yield* Effect.forkChild(move(moving))
+    yield* TestClock.adjust("1 minute")
+    expect(yield* Fiber.join(fiber)).toMatchObject({ userId: to, endDate: in2028 })
+  })
+
+  test("takes other user ids alone that can become members", function* () {
+    const { move } = yield* membershipsWith(() => ({}), { userIds: "digits" })
+    const failure = yield* Effect.flip(move({ ...member, to: "ada" }))
+    expect(failure).toMatchObject({ field: "to", message: expect.stringContaining("digits") })
+  })
 })
 
-describe("the reason for a change", () => {
-  it.effect.each(["r", "Kulanz 🎉\nCase 7", "🎉".repeat(500)])(
-    "is in the audit trail and in the event, whatever the operation: %j",
-    (reason) =>
-      withMemberships((memberships, bodies) =>
-        Effect.gen(function* () {
-          yield* changeAll(memberships, undefined, reason)
-          const rows = yield* memberships.history({ projectId: "p1" })
-          expect(rows.map((row) => row.reason)).toEqual(Array.from({ length: 5 }, () => reason))
-          for (const body of bodies) expect(JSON.parse(body)).toMatchObject({ data: { reason } })
-          expect(bodies).toHaveLength(6)
-        }),
-      ),
-  )
+test.each([
+  ["a Date", new Date(in2027)],
+  ["text", "2027-01-01T00:00:00.000Z"],
+  ["milliseconds", in2027],
+] as const)("an end date may be %s", function* ([, endDate]) {
+  const { extend, extendAll, grant } = yield* opened
+  const expected = { ...member, endDate: in2027 }
+  const granted = { ...expected, metadata: {}, state: "active" }
+  expect(yield* grant({ ...member, endDate })).toEqual(granted)
+  expect(yield* extend({ ...member, endDate })).toEqual(expected)
+  expect(yield* extendAll({ ...project, endDate })).toEqual({ endDate: in2027, total: 1 })
+})
 
-  it.effect("is nowhere if there is none", () =>
-    withMemberships((memberships, bodies) =>
-      Effect.gen(function* () {
-        yield* changeAll(memberships)
-        for (const { reason } of yield* memberships.history({ projectId: "p1" })) {
-          expect(reason).toBeUndefined()
-        }
-        for (const body of bodies) expect(body).not.toContain("reason")
-      }),
+/** What all changes may be asked with. */
+interface Asked {
+  readonly endDate?: EndDateInput
+  readonly reason?: string | undefined
+  readonly origin?: OriginInput | undefined
+}
+
+/** Every operation that changes memberships, in an order in which all of them succeed. */
+const changesOf = (
+  memberships: Memberships["Service"],
+  { endDate = in2028, origin, ...rest }: Asked,
+) => {
+  const { end, extend, extendAll, grant, import: add } = memberships
+  const all = { ...project, ...rest }
+  const one = { ...all, userId: "1001" }
+  const setting: ReadonlyArray<Effect.Effect<unknown, unknown>> = [
+    grant({ ...one, endDate }, origin),
+    extend({ ...one, endDate }, origin),
+    extendAll({ ...all, endDate }, origin),
+  ]
+  const others: ReadonlyArray<Effect.Effect<unknown, unknown>> = [
+    end(one, origin),
+    add({ ...all, memberships: [] }, origin),
+    add({ ...all, memberships: [{ ...member, endDate: new Date(0) }] }, origin),
+  ]
+  return { setting, all: [...setting, ...others] }
+}
+
+const actions = ["imported", "ended", "bulk_extended", "extended", "granted"]
+
+describe("every change", () => {
+  const nobody = { keyId: undefined, requestId: undefined }
+
+  test.each<readonly [Asked, object, object]>([
+    [
+      { origin: { keyId: "alice", requestId: "invoice 7" } },
+      { origin: { keyId: "alice", requestId: "invoice 7" }, reason: undefined },
+      { request_id: "invoice 7" },
+    ],
+    [{ origin: {} }, { origin: nobody, reason: undefined }, { request_id: null }],
+    [{}, { origin: nobody, reason: undefined }, { request_id: null }],
+    ...["r", "Kulanz 🎉\nCase 7", "🎉".repeat(500)].map(
+      (reason) => [{ reason }, { origin: nobody, reason }, { request_id: null, reason }] as const,
     ),
+  ])(
+    "has its origin and its reason in the audit trail and in its event: %j",
+    function* ([asked, row, data]) {
+      const { bodies, history, memberships, told } = yield* opened
+      yield* Effect.all(changesOf(memberships, asked).all)
+      const rows = yield* history(project)
+      expect(rows).toMatchObject(actions.map((action) => ({ action, ...row })))
+      expect(told()).toMatchObject(Array.from({ length: 6 }, () => ({ data })))
+      if (asked.reason === undefined) expect(bodies.join()).not.toContain("reason")
+    },
   )
 
-  it.effect.each(["", "r".repeat(501), "a\u0000", "\ud800", JSON.parse("7"), JSON.parse("null")])(
-    "is rejected by every operation if it is invalid: %j",
-    (reason) =>
-      withMemberships((memberships) =>
-        Effect.gen(function* () {
-          const project = { projectId: "p1", reason }
-          const failures = yield* Effect.all([
-            Effect.flip(memberships.grant({ ...member, endDate: in2027, reason })),
-            Effect.flip(memberships.extend({ ...member, endDate: in2027, reason })),
-            Effect.flip(memberships.extendAll({ ...project, endDate: in2027 })),
-            Effect.flip(memberships.end({ ...member, reason })),
-            Effect.flip(memberships.import({ ...project, memberships: [] })),
-          ])
-          for (const failure of failures) {
-            expect(failure).toMatchObject({ _tag: "InvalidInput", field: "reason" })
-          }
-          expect(yield* memberships.history({ projectId: "p1" })).toEqual([])
-        }),
-      ),
-  )
+  const longReason = "r".repeat(501)
+
+  test.each<readonly [string, Asked]>([
+    ["origin.keyId", { origin: { keyId: "" } }],
+    ["origin.keyId", { origin: { keyId: "a\u0000" } }],
+    ["origin.keyId", { origin: { keyId: "a".repeat(256) } }],
+    ["origin.requestId", { origin: { requestId: "a\nb" } }],
+    ["origin.requestId", { origin: { requestId: "\ud800" } }],
+    ["origin.requestId", { origin: JSON.parse('{"requestId":7}') }],
+    ...["", longReason, "a\u0000", "\ud800", JSON.parse("7"), JSON.parse("null")].map(
+      (reason) => ["reason", { reason }] as const,
+    ),
+  ])("is rejected if its %s is invalid: %j", function* ([field, asked]) {
+    const { history, memberships } = yield* opened
+    for (const change of changesOf(memberships, asked).all) {
+      expect(yield* Effect.flip(change)).toMatchObject({ _tag: "InvalidInput", field })
+    }
+    expect(yield* history(project)).toEqual([])
+  })
+
+  test("is rejected if its end date is invalid or, of extensions, not in the future", function* () {
+    const { memberships } = yield* opened
+    for (const change of changesOf(memberships, { endDate: "2027-01-01" }).setting) {
+      expect(yield* Effect.flip(change)).toMatchObject({ _tag: "InvalidEndDate" })
+    }
+    const [, ...extensions] = changesOf(memberships, { endDate: new Date(in2026) }).setting
+    for (const change of extensions) {
+      expect(yield* Effect.flip(change)).toMatchObject({ _tag: "EndDateNotInFuture" })
+    }
+  })
 })
 
 describe("an extension that expects an end date", () => {
-  it.effect("is made if the membership has it, in any form, and fails otherwise", () =>
-    withMemberships((memberships, bodies) =>
-      Effect.gen(function* () {
-        yield* memberships.grant({ ...member, endDate: in2027 })
-        const extension = { ...member, endDate: in2028 }
-        for (const expectedEndDate of [new Date(in2027), "2028-01-01T00:00:00.000Z", in2028]) {
-          yield* memberships.extend({ ...extension, expectedEndDate })
-        }
-        const stale = memberships.extend({ ...member, endDate: in2027, expectedEndDate: in2027 })
-        const error = yield* Effect.flip(stale)
-        expect(error).toMatchObject({ _tag: "EndDateConflict", currentEndDate: in2028 })
-        expect(error.message).toContain("2028-01-01T00:00:00.000Z")
-        expect((yield* memberships.find(member)).endDate).toBe(in2028)
-        expect(bodies).toHaveLength(4)
-      }),
-    ),
-  )
+  test("is made if the membership has it, in any form, and fails otherwise", function* () {
+    const { bodies, extend, find, grant } = yield* opened
+    yield* grant({ ...member, endDate: in2027 })
+    for (const expectedEndDate of [new Date(in2027), "2028-01-01T00:00:00.000Z", in2028]) {
+      yield* extend({ ...member, endDate: in2028, expectedEndDate })
+    }
+    const stale = extend({ ...member, endDate: in2027, expectedEndDate: in2027 })
+    const message = expect.stringContaining("2028-01-01T00:00:00.000Z")
+    const conflict = { _tag: "EndDateConflict", currentEndDate: in2028, message }
+    expect(yield* Effect.flip(stale)).toMatchObject(conflict)
+    expect((yield* find(member)).endDate).toBe(in2028)
+    expect(bodies).toHaveLength(4)
+  })
 
-  it.effect.each([NaN, "soon", new Date(NaN), JSON.parse("null"), JSON.parse("true")])(
+  test.each([NaN, "soon", new Date(NaN), JSON.parse("null"), JSON.parse("true")])(
     "fails if that is invalid: %s",
-    (expectedEndDate) =>
-      withMemberships((memberships) =>
-        Effect.gen(function* () {
-          yield* memberships.grant({ ...member, endDate: in2027 })
-          const extension = { ...member, endDate: in2028, expectedEndDate }
-          const error = yield* Effect.flip(memberships.extend(extension))
-          expect(error).toMatchObject({ _tag: "InvalidInput", field: "expectedEndDate" })
-          expect((yield* memberships.find(member)).endDate).toBe(in2027)
-        }),
-      ),
+    function* (expectedEndDate) {
+      const { extend, find, grant } = yield* opened
+      yield* grant({ ...member, endDate: in2027 })
+      const error = yield* Effect.flip(extend({ ...member, endDate: in2028, expectedEndDate }))
+      expect(error).toMatchObject({ _tag: "InvalidInput", field: "expectedEndDate" })
+      expect((yield* find(member)).endDate).toBe(in2027)
+    },
   )
 })
 
 describe("a dry run", () => {
-  it.effect("calls no hook, and returns what the change would", () =>
-    withMemberships((memberships, bodies) =>
-      Effect.gen(function* () {
-        yield* memberships.grant({ ...member, endDate: in2028 })
-        const endDate = in2027
-        const one = yield* memberships.extend({ ...member, endDate, dryRun: true })
-        expect(one).toEqual({ ...member, endDate })
-        const all = yield* memberships.extendAll({ projectId: "p1", endDate, dryRun: true })
-        expect(all).toMatchObject({ endDate, total: 1, preview: { shortened: 1 } })
-        expect(bodies).toHaveLength(1)
-      }),
-    ),
-  )
+  test("calls no hook, and returns what the change would", function* () {
+    const { bodies, extend, extendAll, grant } = yield* opened
+    yield* grant({ ...member, endDate: in2028 })
+    const endDate = in2027
+    const one = yield* extend({ ...member, endDate, dryRun: true })
+    expect(one).toEqual({ ...member, endDate })
+    const all = yield* extendAll({ ...project, endDate, dryRun: true })
+    expect(all).toMatchObject({ endDate, total: 1, preview: { shortened: 1 } })
+    expect(bodies).toHaveLength(1)
+  })
 
-  it.effect("fails for all that the change fails for", () =>
-    withMemberships((memberships) =>
-      Effect.gen(function* () {
-        yield* memberships.grant({ ...member, endDate: in2028 })
-        const one = { ...member, endDate: in2028, dryRun: true }
-        const all = { projectId: "p1", endDate: in2028, dryRun: true }
-        const failures = yield* Effect.all([
-          Effect.flip(memberships.extend({ ...one, endDate: new Date(0) })),
-          Effect.flip(memberships.extend({ ...one, userId: "7" })),
-          Effect.flip(memberships.extend({ ...one, expectedEndDate: in2027 })),
-          Effect.flip(memberships.extend({ ...one, reason: "" })),
-          Effect.flip(memberships.extend(one, { keyId: "" })),
-          Effect.flip(memberships.extendAll({ ...all, endDate: new Date(0) })),
-          Effect.flip(memberships.extendAll({ ...all, projectId: "p9" })),
-          Effect.flip(memberships.extendAll({ ...all, reason: "" })),
-        ])
-        expect(failures.map(({ _tag }) => _tag)).toEqual([
-          "EndDateNotInFuture",
-          "MembershipNotFound",
-          "EndDateConflict",
-          "InvalidInput",
-          "InvalidInput",
-          "EndDateNotInFuture",
-          "ProjectNotFound",
-          "InvalidInput",
-        ])
-      }),
-    ),
-  )
+  test("fails for all that the change fails for", function* () {
+    const { extend, extendAll, grant } = yield* opened
+    yield* grant({ ...member, endDate: in2028 })
+    const one = { ...member, endDate: in2028, dryRun: true }
+    const all = { ...project, endDate: in2028, dryRun: true }
+    const failing: ReadonlyArray<readonly [string, Effect.Effect<unknown, { _tag: string }>]> = [
+      ["EndDateNotInFuture", extend({ ...one, endDate: new Date(0) })],
+      ["MembershipNotFound", extend({ ...one, userId: "7" })],
+      ["EndDateConflict", extend({ ...one, expectedEndDate: in2027 })],
+      ["InvalidInput", extend({ ...one, reason: "" })],
+      ["InvalidInput", extend(one, { keyId: "" })],
+      ["EndDateNotInFuture", extendAll({ ...all, endDate: new Date(0) })],
+      ["ProjectNotFound", extendAll({ ...all, projectId: "p9" })],
+      ["InvalidInput", extendAll({ ...all, reason: "" })],
+    ]
+    for (const [tag, call] of failing) expect((yield* Effect.flip(call))._tag).toBe(tag)
+  })
 
-  it.effect.each([null, "true", 1, 0])("is refused if it is %j", (given) =>
-    withMemberships((memberships) =>
-      Effect.gen(function* () {
-        const dryRun = JSON.parse(JSON.stringify(given))
-        const error = yield* Effect.flip(
-          memberships.extendAll({ projectId: "p1", endDate: in2028, dryRun }),
-        )
-        expect(error).toMatchObject({ _tag: "InvalidInput", field: "dryRun" })
-        expect(yield* memberships.history({ projectId: "p1" })).toEqual([])
-      }),
-    ),
-  )
+  test.each([null, "true", 1, 0])("is refused if it is %j", function* (given) {
+    const { extendAll, history } = yield* opened
+    const dryRun = JSON.parse(JSON.stringify(given))
+    const error = yield* Effect.flip(extendAll({ ...project, endDate: in2028, dryRun }))
+    expect(error).toMatchObject({ _tag: "InvalidInput", field: "dryRun" })
+    expect(yield* history(project)).toEqual([])
+  })
 })
 
 describe("an import", () => {
   const users = (count: number) =>
     Array.from({ length: count }, (_, index) => ({ userId: String(index), endDate: in2027 }))
 
-  it.effect("sets the end dates of all users, with one event that tells how many", () =>
-    withMemberships((memberships, bodies) =>
-      Effect.gen(function* () {
-        const dates = [new Date(in2028), "2027-01-01T00:00:00.000Z", new Date(-1)]
-        const listed = dates.map((endDate, index) => ({ userId: String(index), endDate }))
-        yield* memberships.import({ projectId: "p1", memberships: listed })
-        expect(yield* memberships.list({ projectId: "p1" })).toMatchObject([
-          { userId: "0", endDate: in2028 },
-          { userId: "1", endDate: in2027 },
-          { userId: "2", endDate: -1 },
-        ])
-        expect(bodies.map((body) => JSON.parse(body))).toEqual([
-          {
-            type: "memberships.imported",
-            timestamp: "2026-01-01T00:00:00.000Z",
-            data: { project_id: "p1", total: 3, request_id: null, sequence: 3 },
-          },
-        ])
-      }),
-    ),
-  )
+  test("sets the end dates of all users, with one event that tells how many", function* () {
+    const { import: add, list, told } = yield* opened
+    const dates = [new Date(in2028), "2027-01-01T00:00:00.000Z", new Date(-1)]
+    const listed = dates.map((endDate, index) => ({ userId: String(index), endDate }))
+    yield* add({ ...project, memberships: listed })
+    const endDates = (yield* list(project)).map(({ endDate, userId }) => [userId, endDate])
+    expect(endDates).toEqual(Object.entries([in2028, in2027, -1]))
+    expect(told()).toEqual([
+      {
+        type: "memberships.imported",
+        timestamp: "2026-01-01T00:00:00.000Z",
+        data: { project_id: "p1", total: 3, request_id: null, sequence: 3 },
+      },
+    ])
+  })
 
-  it.effect("takes up to 10,000 memberships", () =>
-    withMemberships((memberships) =>
-      Effect.gen(function* () {
-        yield* memberships.import({ projectId: "p1", memberships: users(10_000) })
-        const { total } = yield* memberships.extendAll({ projectId: "p1", endDate: in2028 })
-        expect(total).toBe(10_000)
-      }),
-    ),
-  )
-
-  it.effect.each([
+  test.each([
     ["memberships", users(10_001)],
     ["memberships", JSON.parse("{}")],
     ["memberships", undefined],
@@ -499,40 +339,33 @@ describe("an import", () => {
     ["memberships[1].endDate", [...users(1), { userId: "7", endDate: "soon" }]],
     ["memberships[1].endDate", [...users(1), { userId: "7", endDate: NaN }]],
     ["memberships[2].userId", [...users(2), ...users(1)]],
-  ])("changes nothing if its %s is invalid", ([field, listed]) =>
-    withMemberships((memberships, bodies) =>
-      Effect.gen(function* () {
-        const importing = memberships.import({ projectId: "p1", memberships: listed })
-        expect(yield* Effect.flip(importing)).toMatchObject({ _tag: "InvalidInput", field })
-        expect(yield* memberships.history({ projectId: "p1" })).toEqual([])
-        expect(bodies).toEqual([])
-      }),
-    ),
-  )
+  ])("changes nothing if its %s is invalid", function* ([field, listed]) {
+    const { bodies, history, import: add } = yield* opened
+    const failure = yield* Effect.flip(add({ ...project, memberships: listed }))
+    expect(failure).toMatchObject({ _tag: "InvalidInput", field })
+    expect([yield* history(project), bodies]).toEqual([[], []])
+  })
 })
 
 describe("isActive", () => {
-  it.effect("tells of the membership that the user has at this time", () =>
-    withMemberships((memberships) =>
-      Effect.gen(function* () {
-        const isActive = memberships.isActive(member)
-        expect(yield* memberships.isActive({ ...member, projectId: "p2" })).toBe(false)
-        expect(yield* isActive).toBe(false)
-        yield* memberships.grant({ ...member, endDate: in2027 })
-        expect(yield* isActive).toBe(true)
-        yield* TestClock.setTime(in2027 - 1)
-        expect(yield* isActive).toBe(true)
-        yield* TestClock.setTime(in2027)
-        expect(yield* isActive).toBe(false)
-        yield* memberships.extendAll({ projectId: "p1", endDate: in2028 })
-        expect(yield* isActive).toBe(true)
-        yield* memberships.end(member)
-        expect(yield* isActive).toBe(false)
-      }),
-    ),
-  )
+  test("tells of the membership that the user has at this time", function* () {
+    const { end, extendAll, grant, isActive } = yield* opened
+    const active = isActive(member)
+    expect(yield* isActive({ ...member, projectId: "p2" })).toBe(false)
+    expect(yield* active).toBe(false)
+    yield* grant({ ...member, endDate: in2027 })
+    expect(yield* active).toBe(true)
+    yield* TestClock.setTime(in2027 - 1)
+    expect(yield* active).toBe(true)
+    yield* TestClock.setTime(in2027)
+    expect(yield* active).toBe(false)
+    yield* extendAll({ ...project, endDate: in2028 })
+    expect(yield* active).toBe(true)
+    yield* end(member)
+    expect(yield* active).toBe(false)
+  })
 
-  it.effect.each([
+  test.each([
     { userId: "" },
     { userId: "a b" },
     { userId: ".." },
@@ -541,114 +374,106 @@ describe("isActive", () => {
     { projectId: "" },
     { projectId: ".." },
     { projectId: "p\n" },
-  ])("is false for text that is no id, as for an id that nobody has: %j", (given) =>
-    withMemberships((memberships) =>
-      Effect.gen(function* () {
-        expect(yield* memberships.isActive({ ...member, ...given })).toBe(false)
-      }),
-    ),
-  )
+  ])("is false for text that is no id, as for an id that nobody has: %j", function* (given) {
+    const { isActive } = yield* opened
+    expect(yield* isActive({ ...member, ...given })).toBe(false)
+  })
 
-  it.effect.each([
+  test.each([
     ["projectId", { userId: "1" }],
     ["userId", { projectId: "p1" }],
     ["userId", { projectId: "p1", userId: 1001 }],
     ["projectId", { projectId: null, userId: "a b" }],
     ["user_id", { projectId: "p1", user_id: "1001" }],
-  ] as const)("fails for a mistake of the host's: %s in %j", ([field, given]) =>
-    withMemberships((memberships) =>
-      Effect.gen(function* () {
-        const untyped: Member = JSON.parse(JSON.stringify(given))
-        const error = yield* Effect.flip(memberships.isActive(untyped))
-        expect(error).toMatchObject({ _tag: "InvalidInput", field })
-      }),
-    ),
-  )
+  ])("fails for a mistake of the host's: %s in %j", function* ([field, given]) {
+    const { isActive } = yield* opened
+    const untyped: Member = JSON.parse(JSON.stringify(given))
+    const error = yield* Effect.flip(isActive(untyped))
+    expect(error).toMatchObject({ _tag: "InvalidInput", field })
+  })
 })
 
-describe("a page of a list", () => {
-  it.effect.each([
+describe("a list", () => {
+  test.each([
     ["after", { after: "a b" }],
     ["limit", { limit: 0 }],
     ["limit", { limit: 10_001 }],
     ["limit", { limit: 1.5 }],
     ["userIds", { userIds: ["1001", "a b"] }],
     ["userIds", { userIds: Array.from({ length: 1001 }, (_, index) => String(index)) }],
-  ] as const)("is rejected if its %s is invalid: %o", ([field, page]) =>
-    withMemberships((memberships) =>
-      Effect.gen(function* () {
-        const failure = yield* Effect.flip(memberships.list({ projectId: "p1", ...page }))
-        expect(failure).toMatchObject({ _tag: "InvalidInput", field })
-      }),
-    ),
-  )
+  ] as const)("is rejected if its %s is invalid: %o", function* ([field, page]) {
+    const { list } = yield* opened
+    const failure = yield* Effect.flip(list({ ...project, ...page }))
+    expect(failure).toMatchObject({ _tag: "InvalidInput", field })
+  })
+
+  test("by ends has members whom the store lists as active, whatever the time is in the process", function* () {
+    // The clock of the store is behind.
+    const { grant, listEnding } = yield* membershipsWith((store) => ({
+      listEnding: (...asked) =>
+        Effect.tap(store.listEnding(...asked), () => TestClock.setTime(in2028)),
+    }))
+    yield* grant({ ...member, endDate: in2027 })
+    const page = yield* listEnding({ ...project, before: in2028 })
+    expect(page.memberships).toMatchObject([{ ...member, endDate: in2027, state: "active" }])
+  })
 })
 
 describe("a call with an idempotency key", () => {
-  it.effect("is answered again after its date has passed, and not made if it was not", () =>
-    withMemberships((memberships, bodies) =>
-      Effect.gen(function* () {
-        yield* memberships.grant({ ...member, endDate: in2027 })
-        const endDate = Date.UTC(2026, 0, 1, 12)
-        const one = { ...member, endDate, idempotencyKey: "one" }
-        const all = { projectId: "p1", endDate, idempotencyKey: "all" }
-        const first = [yield* memberships.extend(one), yield* memberships.extendAll(all)]
-        expect(bodies).toHaveLength(3)
-        yield* TestClock.adjust("13 hours")
-        expect([yield* memberships.extend(one), yield* memberships.extendAll(all)]).toEqual(first)
-        const late: ReadonlyArray<Effect.Effect<unknown, unknown>> = [
-          memberships.extend({ ...one, idempotencyKey: "new" }),
-          memberships.extendAll({ ...all, idempotencyKey: "new" }),
-          memberships.extend({ ...member, endDate }),
-        ]
-        for (const call of late) {
-          expect(yield* Effect.flip(call)).toMatchObject({ _tag: "EndDateNotInFuture" })
-        }
-        expect(bodies).toHaveLength(3)
-      }),
-    ),
-  )
+  const metadata = { plan: "gold" }
+  const noon = in2026 + 43_200_000
 
-  it.effect("answers what it has answered, after all of that has changed", () =>
-    withMemberships((memberships) =>
-      Effect.gen(function* () {
-        const created = memberships.createProject("p2", undefined, { idempotencyKey: "project" })
-        const granted = memberships.grant({ ...member, endDate: in2027, idempotencyKey: "grant" })
-        const metadata = { plan: "gold" }
-        const updated = memberships.update({ ...member, metadata, idempotencyKey: "metadata" })
-        const calls: ReadonlyArray<Effect.Effect<unknown, unknown>> = [created, granted, updated]
-        const first = yield* Effect.all(calls)
-        expect(first).toMatchObject([
-          { id: "p2", memberships: 0, lastBulkEndDate: undefined },
-          { metadata: {}, state: "active" },
-          { endDate: in2027, metadata, state: "active" },
-        ])
-        yield* memberships.grant({ ...member, projectId: "p2", endDate: in2028 })
-        yield* memberships.extendAll({ projectId: "p2", endDate: in2028 })
-        yield* memberships.grant({ ...member, endDate: in2028, metadata: { plan: "silver" } })
-        expect(yield* Effect.all(calls)).toEqual(first)
-        yield* memberships.end(member)
-        expect(yield* Effect.all(calls)).toEqual(first)
-      }),
-    ),
-  )
+  test("is answered again after its date has passed, and not made if it was not", function* () {
+    const { bodies, extend, extendAll, grant } = yield* opened
+    yield* grant({ ...member, endDate: in2027 })
+    const one = { ...member, endDate: noon, idempotencyKey: "one" }
+    const all = { ...project, endDate: noon, idempotencyKey: "all" }
+    const first = [yield* extend(one), yield* extendAll(all)]
+    yield* TestClock.adjust("13 hours")
+    expect([yield* extend(one), yield* extendAll(all)]).toEqual(first)
+    const late: ReadonlyArray<Effect.Effect<unknown, unknown>> = [
+      extend({ ...one, idempotencyKey: "new" }),
+      extendAll({ ...all, idempotencyKey: "new" }),
+      extend({ ...member, endDate: noon }),
+    ]
+    for (const call of late) {
+      expect(yield* Effect.flip(call)).toMatchObject({ _tag: "EndDateNotInFuture" })
+    }
+    expect(bodies).toHaveLength(3)
+  })
 
-  it.effect("answers that a membership was active, after its end date has passed", () =>
-    withMemberships((memberships) =>
-      Effect.gen(function* () {
-        const endDate = Date.UTC(2026, 0, 1, 12)
-        const granted = memberships.grant({ ...member, endDate, idempotencyKey: "grant" })
-        const metadata = { plan: "gold" }
-        const updated = memberships.update({ ...member, metadata, idempotencyKey: "metadata" })
-        const first = [yield* granted, yield* updated]
-        yield* TestClock.adjust("13 hours")
-        expect([yield* granted, yield* updated]).toEqual(first)
-        expect(first.map(({ state }) => state)).toEqual(["active", "active"])
-      }),
-    ),
-  )
+  test("answers what it has answered, after all of that has changed", function* () {
+    const { createProject, end, extendAll, grant, update } = yield* opened
+    const calls: ReadonlyArray<Effect.Effect<unknown, unknown>> = [
+      createProject("p2", undefined, { idempotencyKey: "project" }),
+      grant({ ...member, endDate: in2027, idempotencyKey: "grant" }),
+      update({ ...member, metadata, idempotencyKey: "metadata" }),
+    ]
+    const first = yield* Effect.all(calls)
+    expect(first).toMatchObject([
+      { id: "p2", memberships: 0, lastBulkEndDate: undefined },
+      { metadata: {}, state: "active" },
+      { endDate: in2027, metadata, state: "active" },
+    ])
+    yield* grant({ ...member, projectId: "p2", endDate: in2028 })
+    yield* extendAll({ projectId: "p2", endDate: in2028 })
+    yield* grant({ ...member, endDate: in2028, metadata: { plan: "silver" } })
+    expect(yield* Effect.all(calls)).toEqual(first)
+    yield* end(member)
+    expect(yield* Effect.all(calls)).toEqual(first)
+  })
 
-  it.effect.each([
+  test("answers that a membership was active, after its end date has passed", function* () {
+    const { grant, update } = yield* opened
+    const granted = grant({ ...member, endDate: noon, idempotencyKey: "grant" })
+    const updated = update({ ...member, metadata, idempotencyKey: "metadata" })
+    const first = [yield* granted, yield* updated]
+    expect(first).toMatchObject([{ state: "active" }, { state: "active" }])
+    yield* TestClock.adjust("13 hours")
+    expect([yield* granted, yield* updated]).toEqual(first)
+  })
+
+  test.each([
     [
       "an extension by a duration",
       { endDate: in2027 + 86_400_000 },
@@ -657,75 +482,27 @@ describe("a call with an idempotency key", () => {
     ],
     [
       "a change of metadata",
-      { metadata: { plan: "pro" } },
+      { metadata },
       ({ update }: Memberships["Service"]) =>
-        update({ ...member, metadata: { plan: "pro" }, idempotencyKey: "plan" }),
+        update({ ...member, metadata, idempotencyKey: "plan" }),
     ],
-  ] as const)("is made once if its repetition is faster: %s", ([_name, answer, make]) => {
-    const bodies: Array<string> = []
+  ] as const)("is made once if its repetition is faster: %s", function* ([, answer, make]) {
+    // Others make changes before a membership is read.
     let meanwhile: Effect.Effect<unknown> = Effect.void
-    /** A store in which others make changes before a membership is read. */
-    const slow = Layer.effect(
-      MembershipStore,
-      Effect.map(MembershipStore, (store) => ({
-        ...store,
-        find: (...asked: Parameters<typeof store.find>) =>
-          Effect.suspend(() => {
-            const first = meanwhile
-            meanwhile = Effect.void
-            return Effect.andThen(first, store.find(...asked))
-          }),
-      })),
-    ).pipe(Layer.provideMerge(memory()))
-    return Effect.gen(function* () {
-      const memberships = yield* Memberships
-      yield* memberships.createProject("p1")
-      yield* memberships.grant({ ...member, endDate: in2027 })
-      const call: Effect.Effect<unknown, unknown> = make(memberships)
-      const other = memberships.update({ ...member, metadata: { plan: "basic" } })
-      meanwhile = Effect.orDie(Effect.andThen(call, other))
-      expect(yield* call).toMatchObject(answer)
-      expect(yield* call).toMatchObject(answer)
-      expect(bodies).toHaveLength(3)
-    }).pipe(
-      Effect.provide(
-        Memberships.layer().pipe(
-          Layer.provide(hooksLayer({ onEvent: ({ body }) => void bodies.push(body) })),
-          Layer.provide(slow),
-        ),
-      ),
-    )
+    const { bodies, grant, memberships, update } = yield* membershipsWith((store) => ({
+      find: (...asked) =>
+        Effect.suspend(() => {
+          const first = meanwhile
+          meanwhile = Effect.void
+          return Effect.andThen(first, store.find(...asked))
+        }),
+    }))
+    yield* grant({ ...member, endDate: in2027 })
+    const call: Effect.Effect<unknown, unknown> = make(memberships)
+    const other = update({ ...member, metadata: { plan: "basic" } })
+    meanwhile = Effect.orDie(Effect.andThen(call, other))
+    expect(yield* call).toMatchObject(answer)
+    expect(yield* call).toMatchObject(answer)
+    expect(bodies).toHaveLength(3)
   })
-})
-
-describe("a list by ends", () => {
-  it.effect(
-    "has members whom the store lists as active, whatever the time is in the process",
-    () => {
-      /** A store whose clock is behind that of the process. */
-      const late = Layer.effect(
-        MembershipStore,
-        Effect.map(MembershipStore, (store) => ({
-          ...store,
-          listEnding: (...asked: Parameters<typeof store.listEnding>) =>
-            Effect.tap(store.listEnding(...asked), () => TestClock.setTime(in2028)),
-        })),
-      ).pipe(Layer.provideMerge(memory()))
-      return Effect.gen(function* () {
-        yield* TestClock.setTime(Date.UTC(2026, 0, 1))
-        const memberships = yield* Memberships
-        yield* memberships.createProject("p1")
-        yield* memberships.grant({ ...member, endDate: in2027 })
-        const page = yield* memberships.listEnding({ projectId: "p1", before: in2028 })
-        expect(page.memberships).toMatchObject([{ ...member, endDate: in2027, state: "active" }])
-      }).pipe(
-        Effect.provide(
-          Memberships.layer().pipe(
-            Layer.provide(hooksLayer({ onEvent: undefined })),
-            Layer.provide(late),
-          ),
-        ),
-      )
-    },
-  )
 })
