@@ -12,27 +12,18 @@ const messageOf = (setting: Setting.Setting<unknown, unknown>, given: unknown): 
 }
 
 describe("a duration", () => {
-  const minutes = Setting.duration({ most: 3_600_000 })
-  const units = { millis: 1, seconds: 1000, minutes: 60_000, hours: 3_600_000 } as const
-  type Unit = keyof typeof units
-  const allUnits = ["millis", "seconds", "minutes", "hours"] as const
-
-  it("may be a text, a number of milliseconds or a Duration", () => {
-    for (const given of ["15 seconds", 15_000, Duration.seconds(15)]) {
-      expect(minutes.read(given, "option")).toEqual(Result.succeed(15_000))
-    }
-  })
+  const hour = Setting.duration({ most: 3_600_000 })
+  const units = { millis: 1, seconds: 1000, minutes: 60_000, hours: 3_600_000 }
 
   it.each([
+    [15_000, 15_000],
+    [Duration.seconds(15), 15_000],
     ["1 millisecond", 1],
     ["300 milliseconds", 300],
     ["300 millis", 300],
     ["1 second", 1000],
-    ["15 seconds", 15_000],
     ["1 minute", 60_000],
-    ["30 minutes", 1_800_000],
     ["1 hour", 3_600_000],
-    ["2 hours", 7_200_000],
     ["1 day", 86_400_000],
     ["366 days", 31_622_400_000],
     ["2 weeks", 1_209_600_000],
@@ -41,34 +32,19 @@ describe("a duration", () => {
   })
 
   it("is valid exactly in its range, whatever its unit", () => {
+    const number = fc.integer({ min: -10, max: 5_000_000 })
     fc.assert(
-      fc.property(
-        fc.integer({ min: -10, max: 5_000_000 }),
-        fc.constantFrom(...allUnits),
-        (n, unit: Unit) => {
-          const millis = n * units[unit]
-          const isValid = millis >= 1 && millis <= 3_600_000
-          expect(Result.isSuccess(minutes.read(`${n} ${unit}`, "option"))).toBe(isValid)
-        },
-      ),
+      fc.property(number, fc.constantFrom(...Object.entries(units)), (n, [unit, factor]) => {
+        const isValid = n >= 1 && n * factor <= 3_600_000
+        expect(Result.isSuccess(hour.read(`${n} ${unit}`, "option"))).toBe(isValid)
+      }),
     )
   })
 
-  it.each([
-    "15s",
-    "",
-    "seconds",
-    "1 fortnight",
-    NaN,
-    Infinity,
-    -1,
-    null,
-    true,
-    5n,
-    [15, 0],
-    { seconds: 15 },
-  ])("cannot be %s", (given) => {
-    expect(messageOf(minutes, given)).toMatch(
+  const wrong = ["15s", "", "seconds", "1 fortnight", NaN, Infinity, -1, null, true, 5n, [15, 0]]
+
+  it.each([...wrong, { seconds: 15 }])("cannot be %s", (given) => {
+    expect(messageOf(hour, given)).toMatch(
       /^option must be a duration from 1 millisecond to 1 hour, such as "15 seconds"; received /,
     )
   })
