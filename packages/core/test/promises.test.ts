@@ -22,10 +22,7 @@ const opened = async (stores: typeof later): Promise<Tenure> => {
 }
 
 const stackOf = (call: Promise<unknown>): Promise<string> =>
-  call.then(
-    () => "no error",
-    (error) => String(error.stack),
-  )
+  call.then(String, (error) => String(error.stack))
 
 const member = { projectId: "nowhere", userId: "1" }
 

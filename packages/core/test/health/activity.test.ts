@@ -56,63 +56,65 @@ const eventful = Effect.map(report, ({ minutes }) =>
   ),
 )
 
-const counted = Effect.provide(
-  activityCounterLayer.pipe(Layer.provideMerge(Activity.layer), Layer.provideMerge(memory())),
+const services = activityCounterLayer.pipe(
+  Layer.provideMerge(Activity.layer),
+  Layer.provideMerge(memory()),
 )
 
+/** Declares a test with stores whose activity is counted. */
+const counting = (
+  name: string,
+  body: () => Effect.fn.Return<void, unknown, Layer.Success<typeof services>>,
+): void => it.effect(name, () => Effect.provide(Effect.gen(body), services))
+
 describe("the activity", () => {
-  it.effect("is counted by the minute, for an hour", () =>
-    Effect.gen(function* () {
-      expect((yield* report).minutes).toHaveLength(60)
-      yield* settled(true)
-      yield* settled(true)
-      yield* TestClock.adjust("59 seconds")
-      for (const isDelivered of [false, false, false]) yield* settled(isDelivered)
-      yield* TestClock.adjust("1 second")
-      yield* refused()
-      expect(yield* eventful).toEqual([
-        [0, 2, 3, 0],
-        [1, 0, 0, 1],
-      ])
-      yield* TestClock.adjust("58 minutes")
-      expect(yield* eventful).toHaveLength(2)
-      yield* TestClock.adjust("1 minute")
-      expect(yield* eventful).toEqual([[1, 0, 0, 1]])
-      yield* TestClock.adjust("1 minute")
-      yield* settled(true)
-      expect(yield* eventful).toEqual([[61, 1, 0, 0]])
-      yield* TestClock.adjust("1 day")
-      expect(yield* eventful).toEqual([])
-    }).pipe(counted),
-  )
+  counting("is counted by the minute, for an hour", function* () {
+    expect((yield* report).minutes).toHaveLength(60)
+    yield* settled(true)
+    yield* settled(true)
+    yield* TestClock.adjust("59 seconds")
+    for (const isDelivered of [false, false, false]) yield* settled(isDelivered)
+    yield* TestClock.adjust("1 second")
+    yield* refused()
+    const minutes = [
+      [0, 2, 3, 0],
+      [1, 0, 0, 1],
+    ]
+    expect(yield* eventful).toEqual(minutes)
+    yield* TestClock.adjust("58 minutes")
+    expect(yield* eventful).toEqual(minutes)
+    yield* TestClock.adjust("1 minute")
+    expect(yield* eventful).toEqual([[1, 0, 0, 1]])
+    yield* TestClock.adjust("1 minute")
+    yield* settled(true)
+    expect(yield* eventful).toEqual([[61, 1, 0, 0]])
+    yield* TestClock.adjust("1 day")
+    expect(yield* eventful).toEqual([])
+  })
 
-  it.effect("says who was refused, most often first", () =>
-    Effect.gen(function* () {
-      for (const key of ["a", undefined, "b", "b", "a", "b"]) yield* refused(key)
-      yield* TestClock.adjust("1 minute")
-      yield* refused("a")
-      yield* refused("a")
-      expect((yield* report).refusals).toEqual([
-        { keyId: "a", refused: 4 },
-        { keyId: "b", refused: 3 },
-        { keyId: undefined, refused: 1 },
-      ])
-      yield* TestClock.adjust("59 minutes")
-      expect((yield* report).refusals).toEqual([{ keyId: "a", refused: 2 }])
-    }).pipe(counted),
-  )
+  counting("says who was refused, most often first", function* () {
+    for (const key of ["a", undefined, "b", "b", "a", "b"]) yield* refused(key)
+    yield* TestClock.adjust("1 minute")
+    yield* refused("a")
+    yield* refused("a")
+    expect((yield* report).refusals).toEqual([
+      { keyId: "a", refused: 4 },
+      { keyId: "b", refused: 3 },
+      { keyId: undefined, refused: 1 },
+    ])
+    yield* TestClock.adjust("59 minutes")
+    expect((yield* report).refusals).toEqual([{ keyId: "a", refused: 2 }])
+  })
 
-  it.effect("tells no more than a hundred keys apart", () =>
-    Effect.gen(function* () {
-      for (let key = 0; key < 1000; key++) yield* refused(`key ${key}`)
-      yield* refused("key 7")
-      const { minutes, refusals } = yield* report
-      expect(refusals).toHaveLength(101)
-      expect(refusals.slice(0, 2)).toEqual([
-        { keyId: undefined, refused: 900 },
-        { keyId: "key 7", refused: 2 },
-      ])
-      expect(minutes.at(-1)?.refused).toBe(1001)
-    }).pipe(counted),
-  )
+  counting("tells no more than a hundred keys apart", function* () {
+    for (let key = 0; key < 1000; key++) yield* refused(`key ${key}`)
+    yield* refused("key 7")
+    const { minutes, refusals } = yield* report
+    expect(refusals).toHaveLength(101)
+    expect(refusals.slice(0, 2)).toEqual([
+      { keyId: undefined, refused: 900 },
+      { keyId: "key 7", refused: 2 },
+    ])
+    expect(minutes.at(-1)?.refused).toBe(1001)
+  })
 })

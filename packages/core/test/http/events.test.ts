@@ -218,14 +218,6 @@ describe("a stream of events", () => {
     }
   })
 
-  test("is refused when all slots of the key are taken", function* () {
-    const { ask } = yield* clientOfFeed
-    yield* Effect.replicateEffect(ask(), 10)
-    expect((yield* ask()).status).toBe(429)
-    const poll = yield* ask({ headers: { accept: "*/*" }, query: "wait=1" })
-    expect(poll.status).toBe(429)
-  })
-
   test("that ends because its access is not known has its client come back later", function* () {
     const message = { _tag: "End", reason: "unavailable" } as const
     const listener = {

@@ -23,9 +23,9 @@ const json = (value: unknown): Body => ({ _tag: "Parsed", value })
 
 const uuid = "019aa5f1-3c54-7b02-9d53-1f0c4f9b2a77"
 
-const pathOf = (operation: Operation, projectId = "p1"): string =>
+const pathOf = (operation: Operation): string =>
   routes[operation].pattern
-    .replace(":project_id", projectId)
+    .replace(":project_id", "p1")
     .replace(":user_id", "1001")
     .replaceAll(/:\w+/g, uuid)
 
@@ -71,19 +71,6 @@ it.each([
   const { body } = await answer("events.list", { query: "after=start&wait=20", authenticate })
   expect(body).toMatchObject({ error: { error_code: code } })
   expect(body).not.toHaveProperty("data")
-})
-
-describe("a project that does not exist", () => {
-  it.each([
-    ["memberships.extend", json({ extend: "soon" })],
-    ["memberships.list", emptyBody],
-    ["memberships.grant", json({})],
-    ["events.publish", json({ type: "" })],
-  ] as const)("counts before what else is wrong with %s", async (operation, body) => {
-    const path = pathOf(operation, "none")
-    const response = await answer(operation, { path, body, query: "limit=0" })
-    expect(response.body.error.error_code).toBe("PROJECT_NOT_FOUND")
-  })
 })
 
 it.each(["dry_run", "expected_end_date"])(

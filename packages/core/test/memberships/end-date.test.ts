@@ -228,6 +228,7 @@ describe("end dates passed in process", () => {
         }
         expect(Result.isSuccess(readEndDate(instant))).toBe(isNumber)
       }),
+      { examples: [[earliest], [latest], [in1973]] },
     )
   })
 

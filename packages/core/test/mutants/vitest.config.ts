@@ -8,14 +8,12 @@ const conditions = ["@tenure/source"]
  * those that know most rules of time are first, because every module needs it, and slow ones last.
  */
 const tests = [
-  "core/test/base/units.test.ts",
-  "core/test/base/host-clock.test.ts",
+  "core/test/base/time.test.ts",
   "core/test/memberships/end-date.test.ts",
   "core/test/base/change-context.test.ts",
   "core/test/http/operation.test.ts",
   "core/test/limits/buckets.test.ts",
   "core/test/limits/rate-limiter.test.ts",
-  "core/test/memberships/bulk.test.ts",
   "core/test/memberships/expiry.test.ts",
   "core/test/webhooks/claim-budget.test.ts",
   "core/test/webhooks/delivery-activity.test.ts",

@@ -13,7 +13,7 @@ import { Ajv } from "ajv"
 import formats from "ajv-formats"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 
 const projectId = "demo"
 const inProject = { projectId, reason: "prepaid for two years" }
@@ -248,10 +248,4 @@ describe("a frame of the channel realtime", () => {
     const message = messageOf(type)
     expect(validate(message?.payload ?? {}, message?.examples[0]?.payload)).toBe("")
   })
-})
-
-afterAll(() => {
-  frames.length = 0
-  fed.length = 0
-  notified.length = 0
 })

@@ -2,7 +2,7 @@
 
 import type { Fields, HostLogger } from "../../src/telemetry/host-logger.ts"
 
-export interface Entry {
+interface Entry {
   readonly level: string
   readonly fields: Fields
   readonly message: string

@@ -1,4 +1,5 @@
 import { memory } from "@tenure/memory"
+import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
@@ -8,8 +9,10 @@ import { prometheusText } from "../../src/health/metering.ts"
 import { type ApiRequest, emptyBody } from "../../src/http/request.ts"
 import { MembershipStore } from "../../src/memberships/store.ts"
 import { counter, instruments, prometheusName } from "../../src/telemetry/instruments.ts"
-import { type CreateTenureOptions, type Tenure, createTenure } from "../../src/tenure.ts"
-import { TransportError, WebhookTransport } from "../../src/webhooks/transport.ts"
+import type { CreateTenureOptions, Tenure } from "../../src/tenure.ts"
+import { TransportError } from "../../src/webhooks/transport.ts"
+import { startApi } from "../support/api.ts"
+import { recordingTransport } from "../support/transport.ts"
 import { type Series, parsed } from "./parsed.ts"
 
 const extension = "/v2/projects/:project_id/memberships/:user_id/extend"
@@ -23,10 +26,8 @@ afterEach(async () => {
 })
 
 const start = async (options: Partial<CreateTenureOptions> = {}) => {
-  const tenure = await createTenure({ stores: memory(), metrics: true, ...options })
+  const { tenure, token } = await startApi({ metrics: true, ...options })
   opened.push(tenure)
-  await tenure.memberships.createProject("p1")
-  const { token } = await tenure.apiKeys.issue({ projects: ["p1"] })
   return {
     tenure,
     send: (request: Partial<ApiRequest>) =>
@@ -133,15 +134,10 @@ describe("metrics", () => {
   })
 
   it("count attempts by outcome and error", async () => {
-    const transport = Layer.succeed(WebhookTransport, {
-      sendsHttpToNames: true,
-      send: ({ url }) => {
-        if (url.endsWith("/good")) return Effect.succeed(accepted)
-        if (url.endsWith("/gone")) return Effect.succeed({ ...accepted, status: 410 })
-        return Effect.fail(new TransportError({ reason: "ECONNREFUSED" }))
-      },
+    const { transport } = recordingTransport(({ url }) => {
+      if (url.endsWith("/bad")) return Effect.fail(new TransportError({ reason: "ECONNREFUSED" }))
+      return Effect.succeed(url.endsWith("/gone") ? 410 : 204)
     })
-    const accepted = { status: 204, retryAfter: undefined, body: "" }
     const { metric, tenure } = await start({
       transport,
       logger: { info: () => {}, warn: () => {}, error: () => {} },
@@ -169,23 +165,29 @@ describe("metrics", () => {
     expect(await metric("tenure_webhook_disabled")).toEqual([{ labels: {}, value: 1 }])
   })
 
-  it("of two in one registry are counted together", async () => {
+  /** The refusals that are counted in a registry of its own. */
+  const refusalsOf = async (
+    count: (context: Context.Context<never>) => void,
+  ): Promise<ReadonlyArray<Series> | undefined> => {
     const counted = Effect.gen(function* () {
-      const context = yield* Effect.context()
-      for (let n = 0; n < 2; n++) counter("tenure.rate_limit.refusals", context)("key")(1)
+      count(yield* Effect.context())
       return yield* prometheusText
     }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
-    const series = parsed(await Effect.runPromise(counted)).get("tenure_rate_limit_refusals_total")
+    return parsed(await Effect.runPromise(counted)).get("tenure_rate_limit_refusals_total")
+  }
+
+  it("of two in one registry are counted together", async () => {
+    const series = await refusalsOf((context) => {
+      for (let n = 0; n < 2; n++) counter("tenure.rate_limit.refusals", context)("key")(1)
+    })
     expect(series).toEqual([{ labels: { tenure_rate_limit_bucket: "key" }, value: 2 }])
   })
 
   it("have no more series than a bound, and count what is beyond it as one", async () => {
-    const counted = Effect.gen(function* () {
-      const count = counter("tenure.rate_limit.refusals", yield* Effect.context())
+    const series = await refusalsOf((context) => {
+      const count = counter("tenure.rate_limit.refusals", context)
       for (let n = 0; n < 3000; n++) count(`bucket ${n}`)(1)
-      return yield* prometheusText
-    }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
-    const series = parsed(await Effect.runPromise(counted)).get("tenure_rate_limit_refusals_total")
+    })
     expect(series).toHaveLength(2001)
     expect(series?.at(-1)).toEqual({ labels: { otel_metric_overflow: "true" }, value: 1000 })
   })

@@ -22,43 +22,30 @@ import * as EffectTracer from "effect/Tracer"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { StoreUnavailable } from "../../src/base/errors.ts"
 import { Handler } from "../../src/http/handler.ts"
+import { type ApiRequest, emptyBody } from "../../src/http/request.ts"
 import { MembershipStore } from "../../src/memberships/store.ts"
-import { type StoreLayers, type Tenure, createTenure, tenureLayer } from "../../src/tenure.ts"
-import {
-  TransportError,
-  type TransportRequest,
-  WebhookTransport,
-} from "../../src/webhooks/transport.ts"
+import { type StoreLayers, createTenure, tenureLayer } from "../../src/tenure.ts"
+import { TransportError } from "../../src/webhooks/transport.ts"
+import { startApi } from "../support/api.ts"
+import { recordingTransport } from "../support/transport.ts"
 
 const exporter = new InMemorySpanExporter()
 
-let tenure: Tenure
-let token: string
-let sent: Array<TransportRequest>
+let api: Awaited<ReturnType<typeof startApi>>
 let answer: Effect.Effect<number, TransportError>
+const { sent, transport } = recordingTransport(() => answer)
 
 const client = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 const [, clientTrace, clientSpan] = client.split("-")
 
 const start = async (tracer: Tracer, stores: StoreLayers = memory()) => {
-  exporter.reset()
-  sent = []
+  sent.length = 0
   answer = Effect.succeed(204)
-  const transport = Layer.succeed(WebhookTransport, {
-    sendsHttpToNames: true,
-    send: (request) => {
-      sent.push(request)
-      return Effect.map(answer, (status) => ({ status, retryAfter: undefined, body: "" }))
-    },
-  })
-  tenure = await createTenure({ stores, transport, webhooks: { dispatch: false }, tracer })
-  await tenure.memberships.createProject("p1")
-  await tenure.memberships.grant({ projectId: "p1", userId: "770077", endDate: 1_800_000_000_000 })
-  await tenure.webhooks.create({
-    projectId: "p1",
-    url: "https://example.com:8443/secret-path?key=1",
-  })
-  ;({ token } = await tenure.apiKeys.issue({ projects: ["p1"], role: "operator" }))
+  api = await startApi({ stores, transport, webhooks: { dispatch: false }, tracer })
+  const { memberships, webhooks } = api.tenure
+  await memberships.grant({ projectId: "p1", userId: "770077", endDate: 1_800_000_000_000 })
+  await webhooks.create({ projectId: "p1", url: "https://example.com:8443/secret-path?key=1" })
+  exporter.reset()
 }
 
 const tracerOf = (ratio: number): Tracer =>
@@ -67,19 +54,13 @@ const tracerOf = (ratio: number): Tracer =>
     spanProcessors: [new SimpleSpanProcessor(exporter)],
   }).getTracer("tenure")
 
-const send = (method: string, path: string, headers: object = {}, body: unknown = {}) =>
-  tenure.handle({
-    method,
-    path,
-    headers: { authorization: `Bearer ${token}`, "content-type": "application/json", ...headers },
-    body: { _tag: "Bytes", bytes: new TextEncoder().encode(JSON.stringify(body)) },
-    remoteAddress: undefined,
-  })
-
-const extend = (headers?: object) =>
-  send("PATCH", "/v2/projects/p1/memberships/770077/extend", headers, {
-    extend: "2099-01-01T00:00:00.000Z",
-  })
+const extend = (headers?: ApiRequest["headers"]) =>
+  api.send(
+    "PATCH",
+    "/v2/projects/p1/memberships/770077/extend",
+    { extend: "2099-01-01T00:00:00.000Z" },
+    headers,
+  )
 
 /** The spans that have ended, as they are read in the tests. */
 const spans = () =>
@@ -93,6 +74,8 @@ const spans = () =>
     parent: span.parentSpanContext?.spanId,
   }))
 
+const route = "/v2/projects/:project_id/memberships/:user_id/extend"
+
 const named = (name: string) => {
   const found = spans().filter((span) => span.name === name)
   expect(found).toHaveLength(1)
@@ -101,12 +84,12 @@ const named = (name: string) => {
 
 describe("a tracer of OpenTelemetry", () => {
   beforeEach(() => start(tracerOf(1)))
-  afterEach(() => tenure.close())
+  afterEach(() => api.tenure.close())
 
   it("gets a span of a request, its calls of stores, and the attempt to deliver its event", async () => {
     await extend({ traceparent: client })
-    await tenure.flush()
-    const request = named("PATCH /v2/projects/:project_id/memberships/:user_id/extend")
+    await api.tenure.flush()
+    const request = named(`PATCH ${route}`)
     expect(request).toMatchObject({
       kind: SpanKind.SERVER,
       trace: clientTrace,
@@ -115,7 +98,7 @@ describe("a tracer of OpenTelemetry", () => {
       attributes: {
         "http.request.method": "PATCH",
         "url.scheme": "http",
-        "http.route": "/v2/projects/:project_id/memberships/:user_id/extend",
+        "http.route": route,
         "http.response.status_code": 200,
       },
     })
@@ -144,15 +127,15 @@ describe("a tracer of OpenTelemetry", () => {
   it("learns of no user, no key and no path of a receiver", async () => {
     await extend()
     await extend({ authorization: "Bearer something-else" })
-    await tenure.flush()
+    await api.tenure.flush()
     const seen = JSON.stringify(spans())
-    for (const secret of ["770077", token, "something-else", "secret-path", "key=1"]) {
+    for (const secret of ["770077", api.token, "something-else", "secret-path", "key=1"]) {
       expect(seen).not.toContain(secret)
     }
   })
 
   it("begins a trace for a request without one, and names no route and method that it does not know", async () => {
-    await send("BREW", "/v2/coffee")
+    await api.send("BREW", "/v2/coffee")
     expect(spans().filter(({ kind }) => kind === SpanKind.SERVER)).toMatchObject([
       {
         name: "HTTP",
@@ -168,8 +151,8 @@ describe("a tracer of OpenTelemetry", () => {
   })
 
   it("does not hear of stores that nobody has asked", async () => {
-    await tenure.flush()
-    await tenure.status()
+    await api.tenure.flush()
+    await api.tenure.status()
     expect(spans()).toEqual([])
   })
 
@@ -183,12 +166,12 @@ describe("a tracer of OpenTelemetry", () => {
   ])("gets failed attempts: %s", async (_name, answered, attributes) => {
     answer = answered
     await extend()
-    await tenure.flush()
+    await api.tenure.flush()
     expect(named("POST")).toMatchObject({ status: { code: SpanStatusCode.ERROR }, attributes })
   })
 
   it("has a request whose store does not answer as failed", async () => {
-    await tenure.close()
+    await api.tenure.close()
     const failing = Effect.fail(new StoreUnavailable({ cause: "down" }))
     const stores = Layer.effect(
       MembershipStore,
@@ -201,22 +184,22 @@ describe("a tracer of OpenTelemetry", () => {
       ...error,
       attributes: { "error.type": "StoreUnavailable" },
     })
-    expect(named("PATCH /v2/projects/:project_id/memberships/:user_id/extend")).toMatchObject({
+    expect(named(`PATCH ${route}`)).toMatchObject({
       ...error,
       attributes: { "error.type": "503" },
     })
   })
 
   it("decides which traces to record, and receivers learn of it", async () => {
-    await tenure.close()
+    await api.tenure.close()
     await start(tracerOf(0))
     await extend()
-    await tenure.flush()
+    await api.tenure.flush()
     expect(spans()).toEqual([])
     expect(sent[0]?.headers["traceparent"]).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-00$/)
   })
 
-  it.each([{}, { traceparent: client }])(
+  it.each<ApiRequest["headers"]>([{}, { traceparent: client }])(
     "has the span of a request in that of the host's server: %j",
     async (headers) => {
       const provider = new NodeTracerProvider()
@@ -225,12 +208,12 @@ describe("a tracer of OpenTelemetry", () => {
       const incoming = propagation.extract(ROOT_CONTEXT, headers)
       await context.with(trace.setSpan(incoming, host.startSpan("GET", {}, incoming)), async () => {
         await extend(headers)
-        expect(named("PATCH /v2/projects/:project_id/memberships/:user_id/extend")).toMatchObject({
+        expect(named(`PATCH ${route}`)).toMatchObject({
           parent: trace.getActiveSpan()?.spanContext().spanId,
         })
       })
-      await tenure.flush()
-      for (const api of [trace, context, propagation]) api.disable()
+      await api.tenure.flush()
+      for (const one of [trace, context, propagation]) one.disable()
     },
   )
 
@@ -257,7 +240,7 @@ describe("a tracer of Effect", () => {
           method: "GET",
           path: "/v2/projects",
           headers: { authorization: "Bearer none" },
-          body: { _tag: "Bytes", bytes: new Uint8Array(0) },
+          body: emptyBody,
           remoteAddress: undefined,
         }),
       ).pipe(
