@@ -3,21 +3,29 @@ import { once } from "node:events"
 import type { ServerResponse } from "node:http"
 import { type Socket, connect, createServer } from "node:net"
 import { type Tenure, createTenure } from "@tenure/core"
-import { memory } from "@tenure/memory"
 import { serve } from "@tenure/node-http"
 import { postgres } from "@tenure/postgres"
 import fc from "fast-check"
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from "vitest"
 import { createClient } from "../src/create-client.ts"
 import { isTransient, reconnectDelay } from "../src/request.ts"
-import { TenureError, isTenureError } from "../src/response.ts"
-import type { Subscription } from "../src/subscribe.ts"
-import { answering, failure, recordedSleep, serving, stores } from "./support.ts"
+import { TenureError } from "../src/response.ts"
+import { type Frame, type Subscription, makeParser } from "../src/subscribe.ts"
+import { answering, errorOf, failure, recordedSleep, serving } from "./support.ts"
+
+declare module "vitest" {
+  interface ProvidedContext {
+    readonly databaseUrl: string
+  }
+}
 
 const project_id = "p1"
 
 let controller: AbortController
 let signal: AbortSignal
+
+/** Ends the subscription. */
+const end = () => controller.abort()
 
 beforeEach(() => {
   controller = new AbortController()
@@ -25,13 +33,15 @@ beforeEach(() => {
 })
 
 afterEach(() => {
-  controller.abort()
+  end()
   vi.useRealTimers()
 })
 
 interface OwnEvents {
   readonly counted: { readonly n: number }
 }
+
+type Given = Partial<Subscription<OwnEvents>>
 
 /** Functions of a subscription that note what they get, and end it after the event of a number. */
 const noting = (last: number) => {
@@ -44,7 +54,7 @@ const noting = (last: number) => {
     onEvent: (event: Parameters<Subscription<OwnEvents>["onEvent"]>[0]) => {
       if (event.type !== "counted") return
       numbers.push(event.data.n)
-      if (event.data.n === last) controller.abort()
+      if (event.data.n === last) end()
     },
   }
 }
@@ -83,17 +93,13 @@ const breaking = (lengths: Array<number>, sizes: ReadonlyArray<number>): typeof 
 }
 
 describe("a subscription", () => {
-  it.each(Object.entries(stores))("gets every event in order, live, on %s", (_, store) =>
-    serving({ stores: store() }, async ({ client, tenure }) => {
+  it("gets every event in order, live", () =>
+    serving(async ({ client, tenure }) => {
       const { cursors, numbers, ...functions } = noting(29)
       await publish(tenure, upTo(10))
       const { events } = client()
-      const subscribed = events.subscribe<OwnEvents>({
-        project_id,
-        after: "start",
-        signal,
-        ...functions,
-      })
+      const given = { project_id, after: "start", signal, ...functions }
+      const subscribed = events.subscribe<OwnEvents>(given)
       await expect.poll(() => numbers.length).toBe(10)
       await publish(tenure, upTo(30).slice(10))
       await subscribed
@@ -101,15 +107,14 @@ describe("a subscription", () => {
       expect(new Set(cursors).size).toBe(cursors.length)
       const page = await events.list({ project_id, after: cursors.at(-1) })
       expect(page.total).toBeLessThanOrEqual(20)
-    }),
-  )
+    }))
 
   it("gets the types that it asks for, each as its type says", () =>
-    serving({ stores: memory() }, async ({ client, tenure }) => {
+    serving(async ({ client, tenure }) => {
       const endDates: Array<string> = []
-      const member = { projectId: project_id, userId: "1001" }
+      const endDate = new Date("2099-01-01")
       await publish(tenure, [1])
-      await tenure.memberships.extend({ ...member, endDate: new Date("2099-01-01") })
+      await tenure.memberships.extend({ projectId: project_id, userId: "1001", endDate })
       await client().events.subscribe({
         project_id,
         after: "start",
@@ -118,43 +123,35 @@ describe("a subscription", () => {
         onEvent: (event) => {
           if (event.type === "membership.extended") endDates.push(event.data.new_end_date)
           else expect(event.type).toBe("membership.ended")
-          controller.abort()
+          end()
         },
       })
       expect(endDates).toEqual(["2099-01-01T00:00:00.000Z"])
     }))
 
-  it("gets each event once, wherever its connections break", async () => {
+  it("gets each event once, wherever its connections break", () => {
     const plenty = { limit: 1e6, window: 1 }
-    const rateLimits = { perKey: plenty, perAddress: plenty, burst: plenty }
-    await serving({ stores: memory(), rateLimits }, async ({ client, tenure }) => {
-      await publish(tenure, upTo(40))
-      let connections = 0
-      await fc.assert(
-        fc.asyncProperty(
-          fc.array(fc.integer({ min: 1, max: 6000 }), { minLength: 1, maxLength: 6 }),
-          fc.array(fc.integer({ min: 1, max: 700 }), { minLength: 1, maxLength: 5 }),
-          async (lengths, sizes) => {
-            controller = new AbortController()
-            const { cursors: _, numbers, ...functions } = noting(39)
-            const { sleep, waits } = recordedSleep()
-            await client({
-              fetch: breaking([...lengths], sizes),
-              sleep,
-            }).events.subscribe<OwnEvents>({
-              project_id,
-              after: "start",
-              signal: controller.signal,
-              ...functions,
-            })
-            expect(numbers).toEqual(upTo(40))
-            connections += waits.length
-          },
-        ),
-        { numRuns: 20 },
-      )
-      expect(connections).toBeGreaterThan(20)
-    })
+    const lengths = fc.array(fc.integer({ min: 1, max: 6000 }), { minLength: 1, maxLength: 6 })
+    const sizes = fc.array(fc.integer({ min: 1, max: 700 }), { minLength: 1, maxLength: 5 })
+    return serving(
+      async ({ client, tenure }) => {
+        await publish(tenure, upTo(40))
+        let connections = 0
+        const getsAll = async (lengthsOf: ReadonlyArray<number>, pieces: ReadonlyArray<number>) => {
+          controller = new AbortController()
+          const { cursors: _, numbers, ...functions } = noting(39)
+          const { sleep, waits } = recordedSleep()
+          const { events } = client({ fetch: breaking([...lengthsOf], pieces), sleep })
+          const given = { project_id, after: "start", signal: controller.signal, ...functions }
+          await events.subscribe<OwnEvents>(given)
+          expect(numbers).toEqual(upTo(40))
+          connections += waits.length
+        }
+        await fc.assert(fc.asyncProperty(lengths, sizes, getsAll), { numRuns: 20 })
+        expect(connections).toBeGreaterThan(20)
+      },
+      { rateLimits: { perKey: plenty, perAddress: plenty, burst: plenty } },
+    )
   })
 })
 
@@ -191,7 +188,7 @@ const startProxy = async () => {
   }
 }
 
-describe("a subscription on PostgreSQL", () => {
+it("a subscription misses nothing when its server is gone, and another has the same database", async () => {
   const schema = `client_${randomUUID().replaceAll("-", "")}`
   const start = async () => {
     const tenure = await createTenure({ stores: postgres({ url: inject("databaseUrl"), schema }) })
@@ -202,43 +199,35 @@ describe("a subscription on PostgreSQL", () => {
     }
     return { tenure, url: server.url, stop }
   }
-
-  it("misses nothing when its server is gone, and another has the same database", async () => {
-    const proxy = await startProxy()
-    const servers = [await start(), await start()]
-    const [first, second] = servers
-    if (first === undefined || second === undefined) return
-    await first.tenure.memberships.createProject(project_id)
-    const { token } = await first.tenure.apiKeys.issue({ projects: "all", role: "admin" })
-    const { cursors, numbers, ...functions } = noting(199)
-    const client = createClient({ baseUrl: proxy.url, token })
-    proxy.goTo(first.url)
-    const subscribed = client.events.subscribe<OwnEvents>({
-      project_id,
-      after: "start",
-      signal,
-      ...functions,
-    })
-    const published = publish(first.tenure, upTo(200))
-    // Back and forth, with whatever is on the way; at last, the first one stops as a server does.
-    for (const [count, { url }] of [
-      [20, second],
-      [60, first],
-      [90, second],
-      [120, first],
-    ] as const) {
-      await expect.poll(() => numbers.length).toBeGreaterThanOrEqual(count)
-      proxy.goTo(url)
-    }
-    await published
-    await first.stop()
-    proxy.goTo(second.url)
-    await subscribed
-    expect(numbers).toEqual(upTo(200))
-    expect(cursors.length).toBeGreaterThan(0)
-    await second.stop()
-    proxy.stop()
-  })
+  const proxy = await startProxy()
+  const first = await start()
+  const second = await start()
+  await first.tenure.memberships.createProject(project_id)
+  const { token } = await first.tenure.apiKeys.issue({ projects: "all", role: "admin" })
+  const { cursors, numbers, ...functions } = noting(199)
+  const { events } = createClient({ baseUrl: proxy.url, token })
+  proxy.goTo(first.url)
+  const given = { project_id, after: "start", signal, ...functions }
+  const subscribed = events.subscribe<OwnEvents>(given)
+  const published = publish(first.tenure, upTo(200))
+  // Back and forth, with whatever is on the way; at last, the first one stops as a server does.
+  for (const [count, { url }] of [
+    [20, second],
+    [60, first],
+    [90, second],
+    [120, first],
+  ] as const) {
+    await expect.poll(() => numbers.length).toBeGreaterThanOrEqual(count)
+    proxy.goTo(url)
+  }
+  await published
+  await first.stop()
+  proxy.goTo(second.url)
+  await subscribed
+  expect(numbers).toEqual(upTo(200))
+  expect(cursors.length).toBeGreaterThan(0)
+  await second.stop()
+  proxy.stop()
 })
 
 const stream = { "content-type": "text/event-stream" }
@@ -248,42 +237,34 @@ const frame = (n: number, id?: string): string => {
   return `${id === undefined ? "" : `id: ${id}\n`}event: counted\ndata: ${data}\n\n`
 }
 
-type Script = (response: ServerResponse, count: number, url: URL) => void
+/** Answers with the beginning of a stream. */
+const streaming = (response: ServerResponse, text: string): void =>
+  void response.writeHead(200, stream).write(text)
 
-/** Subscribes at a server that answers each request as a test says. */
+/** Subscribes at a server that answers each request as a test says, by default up to the first event. */
 const scripted = (
-  script: Script,
-  test: (
-    subscribe: (subscription: Partial<Subscription<OwnEvents>>) => Promise<void>,
-    waits: ReadonlyArray<number>,
-  ) => Promise<unknown>,
-) => {
-  const { sleep, waits } = recordedSleep()
-  return answering(
-    (response, { url = "" }, count) => script(response, count, new URL(url, "http://localhost")),
-    ({ url }) => {
-      const client = createClient({ baseUrl: url, token: "the-token", sleep })
-      return test(
-        (subscription) =>
-          client.events.subscribe<OwnEvents>({
-            project_id,
-            signal,
-            onEvent: () => {},
-            ...subscription,
-          }),
-        waits,
-      )
+  script: (response: ServerResponse, count: number, after: string | null) => void,
+  test: (subscribe: (given: Given) => Promise<void>, waits: ReadonlyArray<number>) => unknown,
+) =>
+  answering(
+    (response, { url = "" }, count) =>
+      script(response, count, new URL(url, "http://localhost").searchParams.get("after")),
+    async ({ client }) => {
+      const { sleep, waits } = recordedSleep()
+      const { events } = client({ sleep })
+      const subscribe = (given: Given) =>
+        events.subscribe<OwnEvents>({ project_id, signal, onEvent: end, ...given })
+      await test(subscribe, waits)
     },
   )
-}
 
 describe("the place from which a subscription goes on", () => {
   it("is that after the last whole page; of the other, events that were processed are left out", async () => {
     const places: Array<string | null> = []
     const { cursors, numbers, ...functions } = noting(5)
     await scripted(
-      (response, count, url) => {
-        places.push(url.searchParams.get("after"))
+      (response, count, after) => {
+        places.push(after)
         response.writeHead(200, stream)
         if (count === 1) {
           // The pages of a server need not be the same again.
@@ -303,9 +284,9 @@ describe("the place from which a subscription goes on", () => {
     const failed = new Error("the program's")
     const cursors: Array<string> = []
     await scripted(
-      (response) => void response.writeHead(200, stream).write(frame(1, "a") + frame(2, "b")),
+      (response) => streaming(response, frame(1, "a") + frame(2, "b")),
       async (subscribe) => {
-        const onEvent: Subscription<OwnEvents>["onEvent"] = async ({ id }) => {
+        const onEvent: Given["onEvent"] = async ({ id }) => {
           if (id === "event-2") throw failed
         }
         const onCursor = (cursor: string) => void cursors.push(cursor)
@@ -318,19 +299,17 @@ describe("the place from which a subscription goes on", () => {
 
 describe("events that are missing", () => {
   const expired = { error_code: "CURSOR_EXPIRED", message: "Too old." }
+  const reset = 'event: reset\ndata: {"reason":"cursor_expired"}\n\n'
   const answers = {
     "before the connection": (response: ServerResponse) =>
       void response.writeHead(410).end(failure(410, expired)),
-    "on the way": (response: ServerResponse) =>
-      void response
-        .writeHead(200, stream)
-        .end('event: reset\ndata: {"reason":"cursor_expired"}\n\n'),
+    "on the way": (response: ServerResponse) => void response.writeHead(200, stream).end(reset),
   }
 
   it.each(Object.entries(answers))("%s end a subscription that has no `onReset`", (_, answer) =>
-    scripted(answer, async (subscribe) => {
-      await expect(subscribe({ after: "old" })).rejects.toMatchObject({ code: "CURSOR_EXPIRED" })
-    }),
+    scripted(answer, (subscribe) =>
+      expect(subscribe({ after: "old" })).rejects.toMatchObject({ code: "CURSOR_EXPIRED" }),
+    ),
   )
 
   it.each(Object.entries(answers))(
@@ -338,10 +317,10 @@ describe("events that are missing", () => {
     (_, answer) => {
       const story: Array<string> = []
       return scripted(
-        (response, count, url) => {
-          story.push(`after ${url.searchParams.get("after")}`)
+        (response, count, after) => {
+          story.push(`after ${after}`)
           if (count === 1) return answer(response)
-          response.writeHead(200, stream).write(`id: now\n\n${frame(1, "next")}`)
+          streaming(response, `id: now\n\n${frame(1, "next")}`)
         },
         async (subscribe) => {
           await subscribe({
@@ -350,7 +329,7 @@ describe("events that are missing", () => {
             onCursor: (cursor) => void story.push(cursor),
             onEvent: () => {
               story.push("event")
-              controller.abort()
+              end()
             },
           })
           expect(story).toEqual(["after old", "after null", "read anew", "now", "event", "next"])
@@ -362,36 +341,31 @@ describe("events that are missing", () => {
   it("are read from where `onReset` says", () => {
     const places: Array<string | null> = []
     return scripted(
-      (response, count, url) => {
-        places.push(url.searchParams.get("after"))
+      (response, count, after) => {
+        places.push(after)
         if (count === 1) return answers["on the way"](response)
-        response.writeHead(200, stream).write(count === 2 ? "id: now\n\n" : frame(1))
+        streaming(response, count === 2 ? "id: now\n\n" : frame(1))
       },
       async (subscribe) => {
-        await subscribe({ onReset: () => "start", onEvent: () => controller.abort() })
+        await subscribe({ onReset: () => "start" })
         expect(places).toEqual([null, null, "start"])
       },
     )
   })
 
   it("end with a real server that has another history", () =>
-    serving({ stores: memory() }, async ({ client, tenure }) => {
-      const { cursor } = await tenure.events.read({ projectId: project_id })
-      await serving({ stores: memory() }, async ({ client: another }) => {
-        const subscription = { project_id, after: cursor, signal, onEvent: () => {} }
-        await expect(another().events.subscribe(subscription)).rejects.toMatchObject({
-          code: "CURSOR_EXPIRED",
-          status: 410,
-        })
+    serving(async ({ tenure }) => {
+      const { cursor: after } = await tenure.events.read({ projectId: project_id })
+      await serving(async ({ client }) => {
+        const subscribed = client().events.subscribe({ project_id, after, signal, onEvent: end })
+        await expect(subscribed).rejects.toMatchObject({ code: "CURSOR_EXPIRED", status: 410 })
       })
-      expect(client).toBeDefined()
     }))
 })
 
 describe("a connection that fails", () => {
-  const unavailable = failure(503, { error_code: "SERVICE_UNAVAILABLE", message: "Not now." })
-
   it("is followed by another when the server asks for it, and not all at once", () => {
+    const unavailable = failure(503, { error_code: "SERVICE_UNAVAILABLE", message: "Not now." })
     const codes: Array<string> = []
     return scripted(
       (response, count) => {
@@ -399,13 +373,10 @@ describe("a connection that fails", () => {
           return void response.writeHead(503, { "retry-after": "7" }).end(unavailable)
         if (count === 2) return void response.writeHead(502).end("<html>")
         if (count === 3) return void response.destroy()
-        response.writeHead(200, stream).write(frame(1))
+        streaming(response, frame(1))
       },
       async (subscribe, waits) => {
-        await subscribe({
-          onRetry: ({ code }) => void codes.push(code),
-          onEvent: () => controller.abort(),
-        })
+        await subscribe({ onRetry: ({ code }) => void codes.push(code) })
         expect(codes).toEqual(["SERVICE_UNAVAILABLE", "INVALID_RESPONSE", "NETWORK_ERROR"])
         const [first = 0, second = 0, third = 0] = waits
         expect(first).toBeGreaterThanOrEqual(7000)
@@ -420,13 +391,9 @@ describe("a connection that fails", () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
     const codes: Array<string> = []
     await scripted(
-      (response, count) =>
-        void response.writeHead(200, stream).write(count === 1 ? ":\n\n" : frame(1)),
+      (response, count) => streaming(response, count === 1 ? ":\n\n" : frame(1)),
       async (subscribe) => {
-        const subscribed = subscribe({
-          onRetry: ({ code }) => void codes.push(code),
-          onEvent: () => controller.abort(),
-        })
+        const subscribed = subscribe({ onRetry: ({ code }) => void codes.push(code) })
         while (!signal.aborted) {
           await vi.advanceTimersByTimeAsync(1000)
           await new Promise(setImmediate)
@@ -440,12 +407,11 @@ describe("a connection that fails", () => {
   it("is waited for as long as the server says after an end", () =>
     scripted(
       (response, count) => {
-        response.writeHead(200, stream)
-        if (count === 1) return void response.end("retry: 10\n\n")
-        response.write(frame(1))
+        if (count === 1) return void response.writeHead(200, stream).end("retry: 10\n\n")
+        streaming(response, frame(1))
       },
       async (subscribe, waits) => {
-        await subscribe({ onEvent: () => controller.abort() })
+        await subscribe({})
         expect(waits.length).toBe(1)
         expect(waits[0]).toBeLessThanOrEqual(10)
       },
@@ -453,13 +419,11 @@ describe("a connection that fails", () => {
 
   it("has an event that is too long", () =>
     answering(
-      (response) => void response.writeHead(200, stream).write(`data: ${"x".repeat(2000)}`),
-      async ({ url }) => {
-        const { events } = createClient({ baseUrl: url, token: "t", maxResponseBytes: 1000 })
-        const subscription = { project_id, signal, onEvent: () => {} }
-        await expect(events.subscribe(subscription)).rejects.toMatchObject({
-          code: "INVALID_RESPONSE",
-        })
+      (response) => streaming(response, `data: ${"x".repeat(2000)}`),
+      async ({ client }) => {
+        const { events } = client({ maxResponseBytes: 1000 })
+        const subscribed = events.subscribe({ project_id, signal, onEvent: end })
+        await expect(subscribed).rejects.toMatchObject({ code: "INVALID_RESPONSE" })
       },
     ))
 
@@ -467,13 +431,12 @@ describe("a connection that fails", () => {
     ["PROJECT_NOT_FOUND", 404, { project_id: "p9" }, {}],
     ["UNAUTHORIZED", 401, {}, { token: "nobody" }],
     ["VALIDATION_ERROR", 422, { types: ["not a type"] }, {}],
-  ])("with %s is the last one", (code, status, subscription, options) =>
-    serving({ stores: memory() }, async ({ client }) => {
+  ])("with %s is the last one", (code, status, given, options) =>
+    serving(async ({ client }) => {
       const { sleep, waits } = recordedSleep()
-      const error = await client({ sleep, ...options })
-        .events.subscribe({ project_id, signal, onEvent: () => {}, ...subscription })
-        .catch((caught: unknown) => caught)
-      expect(isTenureError(error) && [error.code, error.status]).toEqual([code, status])
+      const { events } = client({ sleep, ...options })
+      const subscribed = events.subscribe({ project_id, signal, onEvent: end, ...given })
+      await expect(subscribed).rejects.toMatchObject({ name: "TenureError", code, status })
       expect(waits).toEqual([])
     }),
   )
@@ -493,104 +456,98 @@ describe("a ticket", () => {
       (response, request, count) => {
         const { searchParams } = new URL(request.url ?? "", "http://localhost")
         requests.push([searchParams.get("ticket"), request.headers.authorization])
-        response.writeHead(200, stream)
-        if (count < 3) return void response.end()
-        response.write(frame(1))
+        if (count < 3) return void response.writeHead(200, stream).end()
+        streaming(response, frame(1))
       },
       async ({ url }) => {
         const { sleep, waits } = recordedSleep()
         let count = 0
-        await createClient({ baseUrl: url, sleep }).events.subscribe({
-          project_id,
-          signal,
-          ticket: async () => {
-            count++
-            // The page's own backend may be away, too.
-            if (count === 2) throw new TypeError("Failed to fetch")
-            return `ticket ${count}`
-          },
-          onEvent: () => controller.abort(),
-        })
+        const ticket = async () => {
+          count++
+          // The page's own backend may be away, too.
+          if (count === 2) throw new TypeError("Failed to fetch")
+          return `ticket ${count}`
+        }
+        const { events } = createClient({ baseUrl: url, sleep })
+        await events.subscribe({ project_id, signal, ticket, onEvent: end })
         const tickets = ["ticket 1", "ticket 3", "ticket 4"]
-        expect(requests).toEqual(tickets.map((ticket) => [ticket, undefined]))
+        expect(requests).toEqual(tickets.map((one) => [one, undefined]))
         expect(waits.length).toBe(3)
       },
     )
   })
 
-  it("is in no error, though the runtime or the server names it", async () => {
+  it.each<readonly [string, () => Promise<Response>]>([
+    [
+      "server",
+      async () => {
+        const message = "No ticket the-ticket."
+        return new Response(failure(401, { error_code: "UNAUTHORIZED", message }), { status: 401 })
+      },
+    ],
+    ["runtime", () => Promise.reject(new TypeError("cannot fetch ?ticket=the-ticket"))],
+  ])("is in no error, though the %s names it", async (_, fetch) => {
+    const { events } = createClient({ baseUrl: "http://localhost", fetch })
     const ticket = async () => "the-ticket"
-    const message = "No ticket the-ticket."
-    const text = failure(401, { error_code: "UNAUTHORIZED", message })
-    const answers = [
-      async () => new Response(text, { status: 401 }),
-      async () => Promise.reject(new TypeError("cannot fetch ?ticket=the-ticket")),
-    ]
-    for (const fetch of answers) {
-      const client = createClient({ baseUrl: "http://localhost", fetch })
-      const onRetry = (error: TenureError) => Promise.reject(error)
-      const error = await client.events
-        .subscribe({ project_id, ticket, onRetry, onEvent: () => {} })
-        .catch((caught: unknown) => caught)
-      expect(error).toBeInstanceOf(TenureError)
-      expect(
-        `${error} ${JSON.stringify(error)} ${error instanceof Error && error.cause}`,
-      ).not.toContain("the-ticket")
-    }
+    const onRetry = (error: TenureError) => Promise.reject(error)
+    const error = await errorOf(events.subscribe({ project_id, ticket, onRetry, onEvent: end }))
+    expect(error).toBeInstanceOf(TenureError)
+    const cause = error instanceof Error && error.cause
+    expect(`${error} ${JSON.stringify(error)} ${cause}`).not.toContain("the-ticket")
   })
 
   it("that its owner may not get ends the subscription", async () => {
     const refused = new TenureError({ code: "UNAUTHORIZED", message: "Who?", status: 401 })
-    const client = createClient({ baseUrl: "http://localhost" })
+    const { events } = createClient({ baseUrl: "http://localhost" })
     const ticket = () => Promise.reject(refused)
-    const subscribed = client.events.subscribe({ project_id, ticket, onEvent: () => {} })
+    const subscribed = events.subscribe({ project_id, ticket, onEvent: end })
     await expect(subscribed).rejects.toBe(refused)
   })
 })
 
-describe("the functions of a subscription", () => {
-  it("are waited for: nothing more is read meanwhile", async () => {
-    let processed = 0
-    let most = 0
-    await scripted(
-      (response) => {
-        response.writeHead(200, stream)
-        const comment = `: ${"x".repeat(65_536)}\n`
-        const send = (n: number): void => {
-          if (response.destroyed || n > 2000) return
-          most = n
-          if (response.write(frame(n, `${n}`) + comment)) setImmediate(send, n + 1)
-          else response.once("drain", () => send(n + 1))
+it("nothing more is read while the functions of a subscription are waited for", async () => {
+  let processed = 0
+  let most = 0
+  await scripted(
+    (response) => {
+      response.writeHead(200, stream)
+      const comment = `: ${"x".repeat(65_536)}\n`
+      const send = (n: number): void => {
+        if (response.destroyed || n > 2000) return
+        most = n
+        if (response.write(frame(n, `${n}`) + comment)) setImmediate(send, n + 1)
+        else response.once("drain", () => send(n + 1))
+      }
+      send(1)
+    },
+    async (subscribe) => {
+      const onEvent = async () => {
+        processed++
+        if (processed < 3) return
+        // As long as the server can still send something.
+        let before = -1
+        while (before !== most) {
+          before = most
+          await new Promise((resolve) => setTimeout(resolve, 50))
         }
-        send(1)
-      },
-      async (subscribe) => {
-        const onEvent = async () => {
-          processed++
-          if (processed < 3) return
-          // As long as the server can still send something.
-          let before = -1
-          while (before !== most) {
-            before = most
-            await new Promise((resolve) => setTimeout(resolve, 50))
-          }
-          controller.abort()
-        }
-        await subscribe({ onEvent })
-      },
-    )
-    expect(processed).toBe(3)
-    expect(most).toBeLessThan(2000)
-  })
+        end()
+      }
+      await subscribe({ onEvent })
+    },
+  )
+  expect(processed).toBe(3)
+  expect(most).toBeLessThan(2000)
 })
 
 describe("the signal", () => {
+  const endSoon = () => void setImmediate(end)
+
   it("that was aborted before lets nothing be sent", () =>
     scripted(
       () => expect.unreachable(),
-      async (subscribe) => {
-        controller.abort()
-        await subscribe({})
+      (subscribe) => {
+        end()
+        return subscribe({})
       },
     ))
 
@@ -599,10 +556,10 @@ describe("the signal", () => {
     await scripted(
       (response) => {
         closed = once(response, "close")
-        response.writeHead(200, stream).write(frame(1))
+        streaming(response, frame(1))
       },
       async (subscribe) => {
-        await subscribe({ onEvent: () => void setImmediate(() => controller.abort()) })
+        await subscribe({ onEvent: endSoon })
         await closed
       },
     )
@@ -611,15 +568,14 @@ describe("the signal", () => {
   it("ends a wait", () =>
     answering(
       (response) => void response.writeHead(503, { "retry-after": "100000" }).end("busy"),
-      async ({ url }) => {
-        const { events } = createClient({ baseUrl: url, token: "t" })
-        const onRetry = () => void setImmediate(() => controller.abort())
-        await events.subscribe({ project_id, signal, onRetry, onEvent: () => {} })
-      },
+      ({ client }) =>
+        client().events.subscribe({ project_id, signal, onRetry: endSoon, onEvent: end }),
     ))
 })
 
 describe("the wait before the next connection", () => {
+  const longest = 2_147_483_647
+
   it("is bounded, and never shorter than the server asks for", () => {
     fc.assert(
       fc.property(
@@ -629,10 +585,10 @@ describe("the wait before the next connection", () => {
         fc.double({ min: 0, max: 1, noNaN: true }),
         (retryAfter, failures, first, random) => {
           const error = new TenureError({ code: "NETWORK_ERROR", message: "", retryAfter })
-          const least = Math.min(2_147_483_647, 1000 * (retryAfter ?? 0))
+          const least = Math.min(longest, 1000 * (retryAfter ?? 0))
           const wait = reconnectDelay(error, failures, first, random)
           expect(wait).toBeGreaterThanOrEqual(least)
-          expect(wait).toBeLessThanOrEqual(Math.min(2_147_483_647, least + 30_000))
+          expect(wait).toBeLessThanOrEqual(Math.min(longest, least + 30_000))
         },
       ),
     )
@@ -652,5 +608,68 @@ describe("the wait before the next connection", () => {
     ["FORBIDDEN", 403, false],
   ] as const)("%s with the status %s is tried again: %s", (code, status, expected) => {
     expect(isTransient(new TenureError({ code, message: "", status }))).toBe(expected)
+  })
+})
+
+/** The algorithm of the standard (HTML, 9.2.6), word by word, for a whole stream. */
+const standard = (whole: string): ReadonlyArray<Frame> => {
+  const frames: Array<Frame> = []
+  const lines = whole.split(/\r\n|\n|\r/)
+  lines.pop()
+  let data = ""
+  let event = ""
+  let id: string | undefined
+  let retry: number | undefined
+  for (const line of lines) {
+    if (line === "") {
+      frames.push({
+        event: event || "message",
+        data: data ? data.slice(0, -1) : undefined,
+        id,
+        retry,
+      })
+      data = ""
+      event = ""
+      retry = undefined
+      continue
+    }
+    const colon = line.indexOf(":")
+    if (colon === 0) continue
+    const name = colon < 0 ? line : line.slice(0, colon)
+    const after = colon < 0 ? "" : line.slice(colon + 1)
+    const value = after.startsWith(" ") ? after.slice(1) : after
+    if (name === "event") event = value
+    if (name === "data") data += `${value}\n`
+    if (name === "id" && !value.includes("\0")) id = value
+    if (name === "retry" && /^[0-9]+$/.test(value)) retry = Number.parseInt(value, 10)
+  }
+  return frames
+}
+
+describe("an event stream", () => {
+  const words = ["data", "event", "id", "retry", ":", " ", "\r", "\n", "\r\n", "\n\n", "7"]
+  const others = ["é\u2028", "\0"]
+  const streams = fc
+    .array(fc.constantFrom(...words, ...others), { maxLength: 60 })
+    .map((parts) => parts.join(""))
+
+  it("is read as the standard says, wherever it is cut", () => {
+    fc.assert(
+      fc.property(streams, fc.array(fc.nat(80)), (text, cuts) => {
+        const borders = [0, ...cuts.toSorted((a, b) => a - b), text.length]
+        const pieces = borders.map((border, index) => text.slice(borders[index - 1] ?? 0, border))
+        expect(pieces.flatMap(makeParser())).toEqual(standard(text))
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  it("has frames with fields, of which the id lasts", () => {
+    const text =
+      ": comment\nid: 7\nretry: 1500\ndata: one\ndata:  two\n\nevent: a.b\ndata\n\ndata: none"
+    expect(makeParser()(text)).toEqual([
+      { event: "message", id: "7", retry: 1500, data: "one\n two" },
+      { event: "a.b", id: "7", retry: undefined, data: "" },
+    ])
   })
 })

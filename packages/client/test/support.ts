@@ -1,53 +1,34 @@
-/** Servers for the tests, on real sockets. */
+/** Servers for the tests, on real sockets, and clients of them. */
 
 import { randomUUID } from "node:crypto"
 import * as Http from "node:http"
 import { type CreateTenureOptions, type Tenure, createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
 import { nodeTransport, serve } from "@tenure/node-http"
-import { postgres } from "@tenure/postgres"
-import { inject } from "vitest"
 import { type Client, type ClientOptions, createClient } from "../src/create-client.ts"
 
-declare module "vitest" {
-  interface ProvidedContext {
-    readonly databaseUrl: string
-  }
-}
+type MakeClient = (options?: Partial<ClientOptions>) => Client
 
-/** Where the server keeps its data: in memory, or in a schema of its own. */
-export const stores = {
-  memory: () => memory(),
-  PostgreSQL: () =>
-    postgres({ url: inject("databaseUrl"), schema: `client_${randomUUID().replaceAll("-", "")}` }),
-}
-
-/** A server of Tenure, and how to reach it. */
-export interface Running {
-  readonly tenure: Tenure
-  readonly url: string
-  readonly token: string
-  /** Makes a client with a key for the project `p1`, whose members are 1001, 1002 and 1003. */
-  readonly client: (options?: Partial<ClientOptions>) => Client
-}
-
-/** Runs a test on a server of Tenure. */
+/** Runs a test on a server of Tenure with a project `p1`, whose members are 1001, 1002 and 1003. */
 export const serving = async (
-  options: CreateTenureOptions,
-  test: (running: Running) => Promise<unknown>,
+  test: (running: { readonly tenure: Tenure; readonly client: MakeClient }) => Promise<unknown>,
+  options: Partial<CreateTenureOptions> = {},
 ): Promise<void> => {
   const webhooks = { allowedNetworks: ["127.0.0.0/8"] }
-  const tenure = await createTenure({ transport: nodeTransport, webhooks, ...options })
+  const tenure = await createTenure({
+    stores: memory(),
+    transport: nodeTransport,
+    webhooks,
+    ...options,
+  })
   const server = await serve(tenure)
   try {
     await tenure.memberships.createProject("p1")
     const memberships = ["1001", "1002", "1003"].map((userId) => ({ userId, endDate: 1e12 }))
     await tenure.memberships.import({ projectId: "p1", memberships })
     const { token } = await tenure.apiKeys.issue({ projects: "all", role: "admin" })
-    const { url } = server
-    const client = (given?: Partial<ClientOptions>) =>
-      createClient({ baseUrl: url, token, ...given })
-    await test({ tenure, url, token, client })
+    const client: MakeClient = (given) => createClient({ baseUrl: server.url, token, ...given })
+    await test({ tenure, client })
   } finally {
     await server.close()
     await tenure.close()
@@ -55,9 +36,10 @@ export const serving = async (
 }
 
 /** A server that answers as the test says, and what it received. */
-export interface Scripted {
+interface Scripted {
   readonly url: string
   readonly received: ReadonlyArray<Http.IncomingMessage>
+  readonly client: MakeClient
 }
 
 /** Runs a test on a server that answers each request with `answer`. */
@@ -72,9 +54,10 @@ export const answering = async (
   })
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
   const address = server.address()
-  const port = typeof address === "object" ? address?.port : undefined
+  const url = `http://127.0.0.1:${typeof address === "object" ? address?.port : ""}`
+  const client: MakeClient = (given) => createClient({ baseUrl: url, token: "t", ...given })
   try {
-    await test({ url: `http://127.0.0.1:${port}`, received })
+    await test({ url, received, client })
   } finally {
     server.close()
     server.closeAllConnections()
@@ -91,9 +74,28 @@ export const success = (data: unknown, more: object = {}): string =>
 export const failure = (status: number, error: object): string =>
   JSON.stringify({ ok: false, ...envelope, code: status, error })
 
+/** What a call rejects with. */
+export const errorOf = (call: Promise<unknown>): Promise<unknown> =>
+  call.then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+
 /** A fake wait, which takes no time and is recorded. */
 export const recordedSleep = () => {
   const waits: Array<number> = []
   const sleep = async (millis: number): Promise<void> => void waits.push(millis)
   return { waits, sleep }
+}
+
+/** A `fetch` that loses the responses of the first so many requests, and the idempotency keys of all. */
+export const losing = (count: number) => {
+  const keys: Array<string | null> = []
+  const fetchAndLose: typeof fetch = async (input, init) => {
+    const response = await fetch(input, init)
+    if (keys.push(new Headers(init?.headers).get("idempotency-key")) > count) return response
+    await response.text()
+    throw new TypeError("fetch failed")
+  }
+  return { keys, fetch: fetchAndLose }
 }

@@ -2,14 +2,14 @@ import { WebhookSecret, signMessage } from "@tenure/core/signature"
 import { startReceiver } from "@tenure/testing/conformance"
 import fc from "fast-check"
 import { Webhook as StandardWebhook } from "standardwebhooks"
-import { describe, expect, it } from "vitest"
+import { describe, expect, it, onTestFinished } from "vitest"
 import {
   type VerifyOptions,
   type WebhookNotification,
   WebhookVerificationError,
   verifyWebhook,
 } from "../src/verify-webhook.ts"
-import { serving, stores } from "./support.ts"
+import { serving } from "./support.ts"
 
 // The test vector of the reference implementations.
 const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -133,14 +133,11 @@ describe("a signature", () => {
 describe("a notification is refused", () => {
   const names = ["webhook-id", "webhook-timestamp", "webhook-signature"]
 
-  it.each(names)("without %s", async (name) => {
+  it.each(names)("without %s, or with two", async (name) => {
+    const without = new Headers(signed(v1))
+    without.delete(name)
+    expect(await verdict(without)).toBe("MissingHeader")
     expect(await verdict({ ...signed(v1), [name]: undefined })).toBe("MissingHeader")
-    const headers = new Headers(signed(v1))
-    headers.delete(name)
-    expect(await verdict(headers)).toBe("MissingHeader")
-  })
-
-  it.each(names)("with two of %s", async (name) => {
     expect(await verdict({ ...signed(v1), [name]: ["a", "b"] })).toBe("RepeatedHeader")
   })
 
@@ -151,23 +148,21 @@ describe("a notification is refused", () => {
     },
   )
 
-  it("with a timestamp outside the tolerance", async () => {
-    expect(await verdict(signed(v1), { now: now + 300_999 })).toBe(genuine)
-    expect(await verdict(signed(v1), { now: now + 301_000 })).toBe("TimestampTooOld")
-    expect(await verdict(signed(v1), { now: now - 300_000 })).toBe(genuine)
-    expect(await verdict(signed(v1), { now: now - 300_001 })).toBe("TimestampTooNew")
-    const strict = { toleranceSeconds: 0 }
-    expect(await verdict(signed(v1), { ...strict, now: now + 999 })).toBe(genuine)
-    expect(await verdict(signed(v1), { ...strict, now: now + 1000 })).toBe("TimestampTooOld")
-    expect(await verdict(signed(v1), { now: undefined })).toBe("TimestampTooOld")
+  it.each([
+    [{ now: now + 300_999 }, genuine],
+    [{ now: now + 301_000 }, "TimestampTooOld"],
+    [{ now: now - 300_000 }, genuine],
+    [{ now: now - 300_001 }, "TimestampTooNew"],
+    [{ toleranceSeconds: 0, now: now + 999 }, genuine],
+    [{ toleranceSeconds: 0, now: now + 1000 }, "TimestampTooOld"],
+    [{ now: undefined }, "TimestampTooOld"],
+    [{ toleranceSeconds: -1 }, "InvalidOptions"],
+    [{ toleranceSeconds: NaN }, "InvalidOptions"],
+    [{ now: NaN }, "InvalidOptions"],
+    [{ now: Infinity }, "InvalidOptions"],
+  ])("or not, as time and options say: %j is %s", async (options, reason) => {
+    expect(await verdict(signed(v1), options)).toBe(reason)
   })
-
-  it.each([{ toleranceSeconds: -1 }, { toleranceSeconds: NaN }, { now: NaN }, { now: Infinity }])(
-    "with the options %j",
-    async (options) => {
-      expect(await verdict(signed(v1), options)).toBe("InvalidOptions")
-    },
-  )
 
   it.each([
     [],
@@ -192,6 +187,22 @@ describe("a notification is refused", () => {
   it.each(["", "null", "[]", '{"data":{}}', "{", '"x"'])("with the body %j", async (text) => {
     expect(await verdict(signed(sign(text)), {}, text)).toBe("InvalidBody")
   })
+
+  it("with a body that a parser has read, and the error says what to pass", async () => {
+    for (const parsed of [null, {}, event, 5]) {
+      const given = JSON.parse("0", () => parsed)
+      expect(await verdict(signed(v1), {}, given)).toBe("BodyConsumed")
+    }
+    const verified = verifyWebhook({ headers: signed(v1), body: null }, [secret], { now })
+    await expect(verified).rejects.toThrow(/request\.text\(\), or request\.rawBody/)
+  })
+
+  it("with headers that are none", async () => {
+    for (const headers of [undefined, null, {}, { "webhook-id": [] }, "text", [1, null, []]]) {
+      const given = JSON.parse("0", () => headers)
+      expect(await verdict(given)).toBe("MissingHeader")
+    }
+  })
 })
 
 describe("an event", () => {
@@ -209,71 +220,38 @@ describe("an event", () => {
     expect(n).toBe(1)
   })
 
-  it.each(Object.entries(stores))("of every type is as its type says, on %s", async (_, store) => {
+  it("of every type is as its type says", async () => {
     const receiver = await startReceiver()
-    try {
-      await serving({ stores: store() }, async ({ client, tenure }) => {
-        const project = { projectId: "p1" }
-        const { id: webhookId, secret: own } = await tenure.webhooks.create({
-          ...project,
-          url: receiver.url,
-        })
-        const extend = "2099-01-01T00:00:00.000Z"
-        const { memberships } = client()
-        await memberships.extend({ project_id: "p1", user_id: "1001", extend })
-        await memberships.extendAll({ project_id: "p1", extend })
-        await tenure.memberships.grant({ ...project, userId: "1004", endDate: 1e12 })
-        await tenure.memberships.end({ ...project, userId: "1004" })
-        await tenure.memberships.import({ ...project, memberships: [] })
-        await tenure.webhooks.ping({ ...project, webhookId })
-        await receiver.until(6)
-        const events = await Promise.all(
-          receiver.received.map(({ body: text, headers }) =>
-            verifyWebhook({ headers, body: text }, [own]),
-          ),
-        )
-        const data = Object.fromEntries(events.map((one) => [one.type, one.data]))
-        const byAnyone = { project_id: "p1", sequence: expect.any(Number) }
-        const byRequest = { ...byAnyone, request_id: expect.stringMatching(/^[0-9a-f-]{36}$/) }
-        const byHost = { ...byAnyone, request_id: null }
-        const new_end_date = "2001-09-09T01:46:40.000Z"
-        expect(data).toEqual({
-          "membership.extended": { ...byRequest, user_id: "1001", new_end_date: extend },
-          "memberships.extended": { ...byRequest, new_end_date: extend },
-          "membership.granted": { ...byHost, user_id: "1004", new_end_date },
-          "membership.ended": { ...byHost, user_id: "1004" },
-          "memberships.imported": { ...byHost, total: 0 },
-          "webhook.ping": { project_id: "p1", webhook_id: webhookId },
-        })
+    onTestFinished(receiver.close)
+    await serving(async ({ client, tenure }) => {
+      const project = { projectId: "p1" }
+      const hook = await tenure.webhooks.create({ ...project, url: receiver.url })
+      const extend = "2099-01-01T00:00:00.000Z"
+      const { memberships } = client()
+      await memberships.extend({ project_id: "p1", user_id: "1001", extend })
+      await memberships.extendAll({ project_id: "p1", extend })
+      await tenure.memberships.grant({ ...project, userId: "1004", endDate: 1e12 })
+      await tenure.memberships.end({ ...project, userId: "1004" })
+      await tenure.memberships.import({ ...project, memberships: [] })
+      await tenure.webhooks.ping({ ...project, webhookId: hook.id })
+      await receiver.until(6)
+      const events = await Promise.all(
+        receiver.received.map(({ body: text, headers }) =>
+          verifyWebhook({ headers, body: text }, [hook.secret]),
+        ),
+      )
+      const byAnyone = { project_id: "p1", sequence: expect.any(Number) }
+      const byRequest = { ...byAnyone, request_id: expect.stringMatching(/^[0-9a-f-]{36}$/) }
+      const byHost = { ...byAnyone, request_id: null }
+      const new_end_date = "2001-09-09T01:46:40.000Z"
+      expect(Object.fromEntries(events.map((one) => [one.type, one.data]))).toEqual({
+        "membership.extended": { ...byRequest, user_id: "1001", new_end_date: extend },
+        "memberships.extended": { ...byRequest, new_end_date: extend },
+        "membership.granted": { ...byHost, user_id: "1004", new_end_date },
+        "membership.ended": { ...byHost, user_id: "1004" },
+        "memberships.imported": { ...byHost, total: 0 },
+        "webhook.ping": { project_id: "p1", webhook_id: hook.id },
       })
-    } finally {
-      receiver.close()
-    }
-  })
-})
-
-describe("what is not a notification", () => {
-  it("is refused for its body, which a parser has read", async () => {
-    for (const parsed of [null, {}, event, 5]) {
-      const given = JSON.parse("0", () => parsed)
-      expect(await verdict(signed(v1), {}, given)).toBe("BodyConsumed")
-    }
-    const verified = verifyWebhook({ headers: signed(v1), body: null }, [secret], { now })
-    await expect(verified).rejects.toThrow(/request\.text\(\), or request\.rawBody/)
-  })
-
-  it("is refused for its headers", async () => {
-    for (const headers of [undefined, null, {}, { "webhook-id": [] }, "text", [1, null, []]]) {
-      const given = JSON.parse("0", () => headers)
-      expect(await verdict(given)).toBe("MissingHeader")
-    }
-  })
-
-  it("has each header once, also in an array", async () => {
-    const arrays = Object.fromEntries(
-      Object.entries(signed(v1)).map(([name, one]) => [name, [one]]),
-    )
-    expect(await verdict(arrays)).toBe(genuine)
-    expect(await verdict({ ...arrays, "webhook-id": [id, id] })).toBe("RepeatedHeader")
+    })
   })
 })
