@@ -2,7 +2,7 @@
 
 import { type RequestListener, createServer } from "node:http"
 import { NodeHttpServer } from "@effect/platform-node"
-import { type TenureOptions, createTenure } from "@tenure/core"
+import { type Tenure, createTenure } from "@tenure/core"
 import type { Mountable } from "@tenure/core/adapter"
 import { mountTenure } from "@tenure/core/http-router"
 import { membershipMiddleware } from "@tenure/express"
@@ -10,54 +10,50 @@ import { membershipPlugin } from "@tenure/fastify"
 import { fetchHandler } from "@tenure/fetch"
 import { memory } from "@tenure/memory"
 import { toNodeHandler } from "@tenure/node-http"
-import { send } from "@tenure/testing/conformance"
+import { listening, send } from "@tenure/testing/conformance"
 import { HttpRouter, HttpServer } from "effect/http"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import express from "express"
 import fastify from "fastify"
-import { expect, it } from "vitest"
+import { expect, it, onTestFinished } from "vitest"
 import { tenureConsole } from "../src/index.ts"
 
-const listen = async (listener: RequestListener) => {
-  const server = createServer(listener)
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-  const address = server.address()
-  return {
-    url: `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}`,
-    close: async () => void server.close(),
-  }
+/** Mounts the console, beside the API, under `/members`. Returns the URL. */
+type Start = (all: ReadonlyArray<Mountable>, tenure: Tenure) => Promise<string>
+
+const listen = async (listener: RequestListener, tenure: Tenure) => {
+  const { close, url } = await listening(createServer(listener), tenure)
+  onTestFinished(close)
+  return url
 }
 
-/** Mounts the console under `/members`, beside the API. */
-const hosts: Readonly<
-  Record<
-    string,
-    (all: ReadonlyArray<Mountable>) => Promise<{ readonly url: string; close(): Promise<void> }>
-  >
-> = {
-  express: (all) => {
+const underPath: Readonly<Record<string, Start>> = {
+  express: (all, tenure) => {
     const app = express()
     for (const one of all) app.use("/members", membershipMiddleware(one))
-    return listen(app)
+    return listen(app, tenure)
   },
   fastify: async (all) => {
     const app = fastify()
+    onTestFinished(() => app.close())
     for (const tenure of all) await app.register(membershipPlugin, { prefix: "/members", tenure })
-    return { url: await app.listen({ port: 0, host: "127.0.0.1" }), close: () => app.close() }
+    return app.listen({ port: 0, host: "127.0.0.1" })
   },
 }
 
-const wholePaths: typeof hosts = {
-  "node:http": (all) =>
-    listen((request, response) =>
-      all
-        .map((one) => toNodeHandler(one))
-        .reduceRight<() => void>(
-          (next, handler) => () => handler(request, response, next),
-          () => void response.writeHead(404).end(),
-        )(),
-    ),
+const underBasePath: Readonly<Record<string, Start>> = {
+  "node:http": (all, tenure) => {
+    const handlers = all.map((one) => toNodeHandler(one))
+    return listen((request, response) => {
+      const missing = () => void response.writeHead(404).end()
+      const ask = handlers.reduceRight<() => void>(
+        (next, handler) => () => handler(request, response, next),
+        missing,
+      )
+      ask()
+    }, tenure)
+  },
   Effect: async (all) => {
     const routes = all.map((one) => mountTenure(one))
     const app = HttpRouter.serve(Layer.mergeAll(Layer.empty, ...routes), {
@@ -66,9 +62,10 @@ const wholePaths: typeof hosts = {
     })
     const server = NodeHttpServer.layer(() => createServer(), { port: 0, host: "127.0.0.1" })
     const runtime = ManagedRuntime.make(Layer.provideMerge(app, server))
+    onTestFinished(() => runtime.dispose())
     const { address } = await runtime.runPromise(HttpServer.HttpServer)
     if (address._tag === "UnixPathAddress") throw new TypeError("not an address of TCP")
-    return { url: `http://127.0.0.1:${address.port}`, close: () => runtime.dispose() }
+    return `http://127.0.0.1:${address.port}`
   },
 }
 
@@ -78,29 +75,33 @@ const linksOf = (page: string): ReadonlyArray<string> =>
 
 const fromPage = { "sec-fetch-site": "same-origin", "content-type": "application/json" }
 
-const check = async (url: string, token: string) => {
-  const ask = async (method: string, path: string, headers: object = {}, body = "") => {
-    const answer = await send(url, { method, path, headers: { ...fromPage, ...headers }, body })
-    return { status: answer.status, headers: answer.headers, body: answer.text }
-  }
+it.each([
+  ...Object.entries(underPath).map(([host, start]) => ({ host, start, basePath: "" })),
+  ...Object.entries(underBasePath).map(([host, start]) => ({ host, start, basePath: "/members" })),
+])("$host", async ({ basePath, start }) => {
+  const tenure = await createTenure({ stores: memory(), basePath })
+  onTestFinished(tenure.close)
+  await tenure.memberships.createProject("p1")
+  const { token } = await tenure.apiKeys.issue({ projects: ["p1"], role: "operator" })
+  const url = await start([tenureConsole(tenure, { authorize: "api-key" }), tenure], tenure)
+  const ask = (method: string, path: string, headers: object = {}, body = "") =>
+    send(url, { method, path, headers: { ...fromPage, ...headers }, body })
+
   // A host or a proxy may redirect from either to the other.
   for (const path of ["/members/console", "/members/console/"]) {
     const page = await ask("GET", path)
     expect([page.status, page.headers["content-type"]]).toEqual([200, "text/html; charset=utf-8"])
-    expect(linksOf(page.body)).toHaveLength(3)
-    for (const link of linksOf(page.body)) {
+    expect(linksOf(page.text)).toHaveLength(3)
+    for (const link of linksOf(page.text)) {
       const { pathname, search } = new URL(link, url + path)
-      const file = await ask("GET", pathname + search)
-      expect([link, file.status, file.headers["cache-control"]]).toEqual([
-        link,
-        200,
-        "private, max-age=31536000, immutable",
-      ])
+      expect(await ask("GET", pathname + search), link).toMatchObject({
+        status: 200,
+        headers: { "cache-control": "private, max-age=31536000, immutable" },
+      })
     }
   }
-  const signedIn = await ask("POST", "/members/console/session", {
-    authorization: `Bearer ${token}`,
-  })
+  const authorization = `Bearer ${token}`
+  const signedIn = await ask("POST", "/members/console/session", { authorization })
   const cookie = String(signedIn.headers["set-cookie"]).split(";")[0] ?? ""
   const path = "/members/console/api/v2/projects/p1/memberships/1001"
   const granted = await ask("PUT", path, { cookie }, '{"end_date":"2099-01-01T00:00:00.000Z"}')
@@ -108,37 +109,17 @@ const check = async (url: string, token: string) => {
   expect((await ask("GET", `${path}/history`, { cookie })).status).toBe(200)
   expect((await ask("GET", "/members/console/other")).status).toBe(404)
   expect((await ask("GET", "/members/v2/status")).status).toBe(401)
-}
-
-const run = async (start: (typeof hosts)[string], options: TenureOptions) => {
-  const tenure = await createTenure({ stores: memory(), ...options })
-  await tenure.memberships.createProject("p1")
-  const { token } = await tenure.apiKeys.issue({ projects: ["p1"], role: "operator" })
-  const host = await start([tenureConsole(tenure, { authorize: "api-key" }), tenure])
-  try {
-    await check(host.url, token)
-  } finally {
-    await host.close()
-    await tenure.close()
-  }
-}
-
-it.each(Object.entries(hosts))("%s, under a path of its own", (_name, start) => run(start, {}))
-
-it.each(Object.entries(wholePaths))("%s, under a base path", (_name, start) =>
-  run(start, { basePath: "/members" }),
-)
+})
 
 it("fetch", async () => {
   const tenure = await createTenure({ stores: memory() })
+  onTestFinished(tenure.close)
   const handler = fetchHandler(tenureConsole(tenure, { authorize: "api-key" }))
   for (const url of ["http://localhost/console", "http://localhost/console/"]) {
     const page = await handler(new Request(url))
     expect(page?.headers.get("content-type")).toBe("text/html; charset=utf-8")
-    for (const link of linksOf((await page?.text()) ?? "")) {
+    for (const link of linksOf((await page?.text()) ?? ""))
       expect((await handler(new Request(new URL(link, url))))?.status).toBe(200)
-    }
   }
   expect(handler(new Request("http://localhost/v2/projects"))).toBeUndefined()
-  await tenure.close()
 })

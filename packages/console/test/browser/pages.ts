@@ -1,42 +1,23 @@
 /** Pages of the console in Chromium, and what tests do with them. */
 
 import axe from "axe-core"
-import type { Browser, BrowserContextOptions, Page, Request } from "playwright-core"
-import { expect } from "vitest"
-import { launch } from "./chromium.ts"
+import type { Browser, Page, Request } from "playwright-core"
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished } from "vitest"
+import { launch, path, reason } from "./chromium.ts"
 import { type Server, startServer, tokens } from "./server.ts"
 
-/** A page, and all that went wrong in it. */
-export interface Opened {
-  readonly page: Page
-  readonly faults: ReadonlyArray<string>
-}
-
 export const viewport = { width: 1280, height: 800 }
-
-/** The width of a phone. */
-export const narrow = 390
 
 /**
  * Opens a place of the console, signed in with a token if there is one. Faults are errors, what the policy
  * forbids, and requests elsewhere.
  */
-export const openWith = async (
-  browser: Browser,
-  server: Pick<Server, "url">,
-  place: string,
-  token: string,
-  options: BrowserContextOptions,
-): Promise<Opened> => {
-  const context = await browser.newContext({
-    viewport,
-    reducedMotion: "reduce",
-    ...options,
-  })
+const openIn = async (browser: Browser, url: string, place: string, token: string) => {
+  const context = await browser.newContext({ viewport, reducedMotion: "reduce" })
   context.setDefaultTimeout(Number(process.env["PATIENCE"] ?? 20_000))
   if (token !== "") {
     await context.addCookies([
-      { name: "tenure_console", value: token, url: `${server.url}/console/`, sameSite: "Strict" },
+      { name: "tenure_console", value: token, url: `${url}/console/`, sameSite: "Strict" },
     ])
   }
   const page = await context.newPage()
@@ -48,9 +29,9 @@ export const openWith = async (
     if (isFault) faults.push(message.text())
   })
   page.on("request", (request) => {
-    if (!request.url().startsWith(`${server.url}/console/`)) faults.push(request.url())
+    if (!request.url().startsWith(`${url}/console/`)) faults.push(request.url())
   })
-  await page.goto(`${server.url}/console/${place}`)
+  await page.goto(`${url}/console/${place}`)
   return { page, faults }
 }
 
@@ -79,29 +60,55 @@ export const inDialog = (page: Page, name: string) =>
 
 export const says = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor()
 
-/** A browser at the bundled server, and a page of an admin. */
-export interface Session {
-  readonly server: Server
-  readonly browser: Browser
-  /** Tests share the page: to open another one takes longer than most of them. */
-  readonly shared: Opened
-  readonly close: () => Promise<void>
-  readonly open: (place: string, token?: string, options?: BrowserContextOptions) => Promise<Opened>
-  /** Goes to a place in the shared page, and waits until it shows another screen. */
-  readonly goTo: (place: string) => Promise<void>
-  /** Does something at a place in the shared page, and checks that nothing went wrong. */
-  readonly visit: (place: string, test: (page: Page) => Promise<void>) => Promise<void>
+/** Presses a button, and then some in the dialog that it opens. */
+export const press = async (page: Page, name: string, ...inside: ReadonlyArray<string>) => {
+  await button(page, name).click()
+  for (const one of inside) await inDialog(page, one).click()
 }
 
-/** Starts a server and a browser. */
-export const startSession = async (
-  prepare: (server: Server) => Promise<void>,
-): Promise<Session> => {
-  const [server, browser] = await Promise.all([startServer(), launch()])
-  await prepare(server)
-  const open: Session["open"] = (place, token = tokens.admin, options = {}) =>
-    openWith(browser, server, place, token, options)
-  const shared = await open("#/keys")
+/** Presses a button in the dialog, and waits until the page says something. */
+export const confirm = async (page: Page, name: string, text: string) => {
+  await inDialog(page, name).click()
+  await says(page, text)
+}
+
+/** Fills in fields by their labels. */
+export const fill = async (page: Page, fields: Readonly<Record<string, string>>) => {
+  for (const [label, text] of Object.entries(fields)) await page.getByLabel(label).fill(text)
+}
+
+/** Waits until nothing is being loaded. */
+export const loaded = (page: Page) => expect.poll(() => page.getByText("Loading…").count()).toBe(0)
+
+/** How a page is opened. */
+interface Opening {
+  readonly token?: string
+  /** The server, if it is another one. */
+  readonly url?: string
+  /** Faults that are none here. */
+  readonly expected?: RegExp
+}
+
+/** Has a browser at the bundled server while the tests of a file run, if there is a Chromium. */
+export const useSession = (prepare: (server: Server) => Promise<void> = async () => {}) => {
+  let server: Server
+  let browser: Browser
+  // To open another one takes longer than most tests.
+  let shared: Awaited<ReturnType<typeof openIn>>
+
+  beforeEach(({ skip }) => skip(path === undefined, reason))
+  beforeAll(async () => {
+    if (path === undefined) return
+    ;[server, browser] = await Promise.all([startServer(), launch()])
+    await prepare(server)
+    shared = await openIn(browser, server.url, "#/keys", tokens.admin)
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await server?.close()
+  })
+
+  /** Goes to a place in the shared page, and waits until it shows another screen. */
   const goTo = async (place: string): Promise<void> => {
     const { page } = shared
     await page.setViewportSize(viewport)
@@ -110,21 +117,30 @@ export const startSession = async (
     await (page.url() === url ? page.reload() : page.goto(url))
     await page.locator("main:not(.left)").waitFor()
   }
+
+  /** Does something at a place in the shared page, and checks that nothing went wrong. */
+  const visit = async (place: string, test: (page: Page) => Promise<void>) => {
+    const before = shared.faults.length
+    await goTo(place)
+    await test(shared.page)
+    expect(shared.faults.slice(before)).toEqual([])
+  }
+
   return {
-    server,
-    browser,
-    shared,
-    open,
+    server: () => server,
+    client: () => server.client,
     goTo,
-    visit: async (place, test) => {
-      const before = shared.faults.length
-      await goTo(place)
-      await test(shared.page)
-      expect(shared.faults.slice(before)).toEqual([])
-    },
-    close: async () => {
-      await browser.close()
-      await server.close()
+    visit,
+    at: (place: string, test: (page: Page) => Promise<void>) => () => visit(place, test),
+    /** Opens a page of its own, in which nothing may go wrong until the test ends. */
+    open: async (place: string, { expected, token, url }: Opening = {}): Promise<Page> => {
+      const at = url ?? server.url
+      const { faults, page } = await openIn(browser, at, place, token ?? tokens.admin)
+      onTestFinished(async () => {
+        await page.context().close()
+        expect(faults.filter((fault) => expected?.test(fault) !== true)).toEqual([])
+      })
+      return page
     },
   }
 }

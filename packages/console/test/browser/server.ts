@@ -1,14 +1,19 @@
 /** The bundled server with data that operators meet, and a receiver that is not always well. */
 
-import { type ChildProcess, spawn } from "node:child_process"
+import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
+import type { Readable } from "node:stream"
 import { createClient } from "@tenure/client"
+import { type CreateTenureOptions, type Identity, createTenure } from "@tenure/core"
+import { memory } from "@tenure/memory"
+import { serve, toNodeHandler } from "@tenure/node-http"
 import { freePort, startReceiver } from "@tenure/testing/conformance"
-import { inject } from "vitest"
+import { inject, onTestFinished } from "vitest"
+import { tenureConsole } from "../../src/index.ts"
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -45,63 +50,70 @@ const seed = {
   api_keys: [{ token: tokens.admin, role: "admin" }],
 }
 
-const start = async (port: number, seedFile: string): Promise<ChildProcess> => {
-  const child = spawn(process.execPath, [inject("serverFile")], {
-    env: {
-      PATH: process.env["PATH"],
-      NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
-      PORT: String(port),
-      DATABASE_URL: "memory:",
-      SEED_FILE: seedFile,
-      RATE_LIMIT_PER_KEY: "1000000",
-      RATE_LIMIT_BURST: "1000000",
-      RATE_LIMIT_PER_IP: "false",
-      SUSPENSION: "false",
-      WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8",
-      WEBHOOK_RETRY_SCHEDULE: "0.01",
-    },
+/** Starts a program, and waits until it prints a text. Returns what it has printed. */
+const start = async (words: ReadonlyArray<string>, environment: object, last: string) => {
+  const { NODE_COMPILE_CACHE, PATH } = process.env
+  const child = spawn(process.execPath, words, {
+    env: { PATH, NODE_COMPILE_CACHE, ...environment },
     stdio: ["ignore", "pipe", "inherit"],
   })
-  const { stdout } = child
-  if (stdout === null) throw new Error("the server has no output")
+  const stdout: Readable = child.stdout
+  let printed = ""
   for await (const line of createInterface(stdout)) {
-    if (line.includes("Tenure listens")) break
+    printed += `${line}\n`
+    if (line.includes(last)) break
   }
   stdout.resume()
-  return child
+  const kill = async () => {
+    const closed = once(child, "exit")
+    child.kill("SIGKILL")
+    await closed
+  }
+  return { printed, kill }
 }
 
-const kill = async (child: ChildProcess): Promise<void> => {
-  const closed = once(child, "exit")
-  child.kill("SIGKILL")
-  await closed
+const folderWith = async (name: string, text: string) => {
+  const folder = await mkdtemp(join(tmpdir(), "tenure-console-"))
+  const file = join(folder, name)
+  await writeFile(file, text)
+  return { folder, file, remove: () => rm(folder, { recursive: true }) }
 }
 
 /** Starts the server. */
 export const startServer = async () => {
-  const folder = await mkdtemp(join(tmpdir(), "tenure-console-"))
-  const seedFile = join(folder, "seed.json")
-  await writeFile(seedFile, JSON.stringify(seed))
+  const { file, remove } = await folderWith("seed.json", JSON.stringify(seed))
   const port = await freePort()
   const receiver = await startReceiver((response) => {
     const path = response.req.url ?? ""
     const status = path.includes("broken") ? 500 : path.includes("gone") ? 410 : 204
     response.writeHead(status).end(status === 500 ? "The queue is full." : "")
   })
-  let child = await start(port, seedFile)
+  const environment = {
+    PORT: String(port),
+    DATABASE_URL: "memory:",
+    SEED_FILE: file,
+    RATE_LIMIT_PER_KEY: "1000000",
+    RATE_LIMIT_BURST: "1000000",
+    RATE_LIMIT_PER_IP: "false",
+    SUSPENSION: "false",
+    WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8",
+    WEBHOOK_RETRY_SCHEDULE: "0.01",
+  }
+  const rise = () => start([inject("serverFile")], environment, "Tenure listens")
+  let running = await rise()
   const url = `http://127.0.0.1:${port}`
   return {
     url,
     receiver: receiver.url,
     client: createClient({ baseUrl: url, token: tokens.admin }),
-    die: () => kill(child),
+    die: () => running.kill(),
     rise: async () => {
-      child = await start(port, seedFile)
+      running = await rise()
     },
     close: async () => {
-      await kill(child)
+      await running.kill()
       receiver.close()
-      await rm(folder, { recursive: true })
+      await remove()
     },
   }
 }
@@ -109,8 +121,8 @@ export const startServer = async () => {
 /** A running server. */
 export type Server = Awaited<ReturnType<typeof startServer>>
 
-/** Adds to a project what happens in a day: changes, webhooks of which one fails, and events. */
-export const addHistory = async ({ client, receiver }: Server): Promise<{ broken: string }> => {
+/** Adds to a project what happens in a day: changes, events, and webhooks. Returns the id of the one that fails. */
+export const addHistory = async ({ client, receiver }: Server): Promise<string> => {
   const shop = { project_id: "shop" }
   const member = { ...shop, user_id: "1055" }
   // More than a page of events, before anybody is told of them.
@@ -145,7 +157,7 @@ export const addHistory = async ({ client, receiver }: Server): Promise<{ broken
     expires_at: "2099-01-01T00:00:00.000Z",
   })
   await client.apiKeys.revoke({ key_id: old.id })
-  return { broken: data.id }
+  return data.id
 }
 
 /** Adds to a project five webhooks of which three fail: with 500, with 410, and without an answer. */
@@ -170,40 +182,58 @@ export const addTroubles = async ({ client, receiver }: Server) => {
   return ids
 }
 
-/** Starts a time machine with members that end so many days later. */
+/** Starts a time machine until the test ends, with members that end so many days later. */
 export const startMachine = async (days: ReadonlyArray<number>) => {
-  const folder = await mkdtemp(join(tmpdir(), "tenure-machine-"))
-  const file = join(folder, "members.ndjson")
   const began = Date.now()
   const members = days.map((after, index) =>
-    JSON.stringify({
-      user_id: `m${index}`,
-      end_date: new Date(began + after * day).toISOString(),
-    }),
+    JSON.stringify({ user_id: `m${index}`, end_date: new Date(began + after * day).toISOString() }),
   )
-  await writeFile(file, members.join("\n"))
-  const child = spawn(
-    process.execPath,
+  const { file, folder, remove } = await folderWith("members.ndjson", members.join("\n"))
+  onTestFinished(remove)
+  const { kill, printed } = await start(
     [inject("commandFile"), "dev", "--from", file, "--port", "0"],
-    {
-      env: { PATH: process.env["PATH"], HOME: folder, XDG_CONFIG_HOME: folder },
-      stdio: ["ignore", "pipe", "inherit"],
-    },
+    { HOME: folder, XDG_CONFIG_HOME: folder },
+    "What happens, and the requests",
   )
-  let printed = ""
-  for await (const line of createInterface(child.stdout)) {
-    printed += `${line}\n`
-    if (line.includes("What happens, and the requests")) break
-  }
-  child.stdout.resume()
+  onTestFinished(kill)
+  const url = /The API +(\S+)/.exec(printed)?.[1] ?? ""
+  const token = /The token +(\S+)/.exec(printed)?.[1] ?? ""
   return {
-    start: began,
-    project: "demo",
-    url: /The API +(\S+)/.exec(printed)?.[1] ?? "",
-    token: /The token +(\S+)/.exec(printed)?.[1] ?? "",
-    close: async () => {
-      await kill(child)
-      await rm(folder, { recursive: true })
-    },
+    /** How the console is opened there. */
+    opening: { url, token, expected: /\/dev\/clock$/ },
+    place: "#/projects/demo",
+    client: createClient({ baseUrl: url, token }),
+    after: (count: number) => began + count * day,
   }
+}
+
+/** Serves the console of a host until the test ends. Everybody is an admin, named in a header field. */
+export const serveConsole = async (
+  { rateLimits, ...options }: Partial<CreateTenureOptions> = {},
+  who: Partial<Identity> = {},
+) => {
+  const tenure = await createTenure({
+    stores: memory(),
+    // The page in a test asks faster than people click.
+    rateLimits: { burst: { limit: 1000, window: "1 second" }, ...rateLimits },
+    ...options,
+  })
+  onTestFinished(tenure.close)
+  const console = tenureConsole(tenure, {
+    authorize: ({ headers }) => ({
+      keyId: String(headers["x-who"] ?? "Ada"),
+      projects: "all",
+      role: "admin",
+      ...who,
+    }),
+  })
+  const { close, url } = await serve(tenure, { listener: toNodeHandler(console) })
+  onTestFinished(close)
+  /** Sends requests by somebody who is busy. */
+  const ask = async (count: number) => {
+    const headers = { "x-who": "busy", "sec-fetch-site": "same-origin" }
+    for (let number = 0; number < count; number++)
+      await (await fetch(`${url}/console/api/v2/identity`, { headers })).text()
+  }
+  return { tenure, opening: { url, token: "" }, ask }
 }
