@@ -12,20 +12,16 @@ const headersOf = (limit: number, remaining: number, secondsToReset: number) =>
     "x-ratelimit-reset": String(now / 1000 + secondsToReset),
   })
 
-it("does not wait while requests are left", () => {
-  expect(pauseAfterResponse(headersOf(100, 50, 30), now)).toBe(0)
-})
-
-it("waits as long as one more request takes to come back", () => {
-  expect(pauseAfterResponse(headersOf(100, 0, 60), now)).toBe(600)
-  expect(pauseAfterResponse(headersOf(100, 2, 60), now)).toBeCloseTo(612, 0)
-})
-
-it("does not wait for limits that are not there, or make no sense", () => {
-  expect(pauseAfterResponse(new Headers(), now)).toBe(0)
-  expect(pauseAfterResponse(headersOf(0, 0, 60), now)).toBe(0)
-  expect(pauseAfterResponse(headersOf(100, 0, -60), now)).toBe(0)
-  expect(pauseAfterResponse(new Headers({ "x-ratelimit-limit": "many" }), now)).toBe(0)
+it.each([
+  ["while requests are left", headersOf(100, 50, 30), 0],
+  ["as long as one more request takes to come back", headersOf(100, 0, 60), 600],
+  ["a little longer for the requests that are left", headersOf(100, 2, 60), 612],
+  ["where there are no limits", new Headers(), 0],
+  ["for a limit of nothing", headersOf(0, 0, 60), 0],
+  ["for a time that is over", headersOf(100, 0, -60), 0],
+  ["for limits that make no sense", new Headers({ "x-ratelimit-limit": "many" }), 0],
+])("waits %s", (_, headers, millis) => {
+  expect(pauseAfterResponse(headers, now)).toBeCloseTo(millis, 0)
 })
 
 it("does not wait for a request that is aborted", async () => {

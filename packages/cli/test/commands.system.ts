@@ -1,44 +1,38 @@
 /** All commands on a database, and what one leaves that is killed. */
 
-import { spawn } from "node:child_process"
-import { once } from "node:events"
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest"
+import { beforeAll, describe, expect, inject, it } from "vitest"
 import { testCommands } from "./commands.ts"
-import { tenureWith } from "./in-process.ts"
-import { bareEnvironment, command } from "./programs.ts"
+import { temporaryFolder, tenureWith } from "./in-process.ts"
+import { startCommand } from "./programs.ts"
 
-const folder = mkdtempSync(join(tmpdir(), "tenure-cli-"))
-afterAll(() => rmSync(folder, { recursive: true }))
-
-const database = {
+const environment = {
   TENURE_DATABASE_URL: inject("databaseUrl"),
-  TENURE_SCHEMA: "cli_all",
-  XDG_CONFIG_HOME: folder,
+  TENURE_SCHEMA: `cli_${crypto.randomUUID().replaceAll("-", "")}`,
+  XDG_CONFIG_HOME: temporaryFolder(),
 }
-const tenure = tenureWith(database)
+const tenure = tenureWith(environment)
 
-beforeAll(async () => {
-  expect(await tenure("migrate")).toMatchObject({ code: 0 })
-})
+beforeAll(() => tenure.print`migrate`)
 
 describe("on a database", () => {
   testCommands(tenure)
 })
 
 it("trigger leaves no member of an earlier run that was killed", async () => {
-  const listed = async () => (await tenure("members", "list", "-p", "killed")).stdout
+  const listed = () => tenure.print`members list -p killed`
   const none = "There are none.\n"
-  await tenure("projects", "create", "killed")
-  const [node = "", ...args] = command("trigger", "membership.expired", "-p", "killed")
-  const child = spawn(node, args, { env: { ...bareEnvironment, ...database }, stdio: "ignore" })
-  const closed = once(child, "close")
+  await tenure.print`projects create killed`
+  const { child, ended } = startCommand(
+    environment,
+    "trigger",
+    "membership.expired",
+    "-p",
+    "killed",
+  )
   await expect.poll(listed).not.toBe(none)
   child.kill("SIGKILL")
-  await closed
+  await ended
   expect(await listed()).not.toBe(none)
-  expect(await tenure("trigger", "memberships.imported", "-p", "killed")).toMatchObject({ code: 0 })
+  await tenure.print`trigger memberships.imported -p killed`
   expect(await listed()).toBe(none)
 })

@@ -1,37 +1,31 @@
 /** The tests of commands that are the same at a server and on a database. */
 
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { expect, it, onTestFinished } from "vitest"
+import { describe, expect, it } from "vitest"
 import type { DatedChange } from "../src/commands/members-why.ts"
-import type { tenureWith } from "./in-process.ts"
+import { type Tenure, jsonLines, refused, temporaryFolder } from "./in-process.ts"
 
-export const json = (text: string): unknown => JSON.parse(text)
-
-export const lines = (text: string): ReadonlyArray<unknown> => text.trim().split("\n").map(json)
+const day = (text: string) => `${text}T00:00:00.000Z`
+const dryRun = "\nThis was a dry run: nothing was changed.\n"
 
 /** Tests them by a command that is connected. */
-export const testCommands = (tenure: ReturnType<typeof tenureWith>): void => {
-  const succeed = async (...args: ReadonlyArray<string>): Promise<string> => {
-    const { code, stderr, stdout } = await tenure(...args)
-    expect(stderr).toBe("")
-    expect(code).toBe(0)
-    return stdout
+export const testCommands = ({ json, lines, print, run }: Tenure): void => {
+  const create = async (project: string, ...members: ReadonlyArray<readonly [string, string]>) => {
+    await print`projects create ${project}`
+    for (const [user, end] of members) await print`members grant ${user} ${end} -p ${project}`
   }
 
-  it("members are granted, listed, extended and ended", async () => {
-    expect(await succeed("projects", "create", "members")).toBe("Created the project members.\n")
-    expect(await succeed("projects", "create", "members")).toBe(
-      "The project members existed already.\n",
-    )
-    const inProject = ["--project", "members"]
-    await succeed("members", "grant", "1", "2098-01-01", ...inProject, "--set", "plan=a=b")
-    await succeed("members", "update", "1", ...inProject, "--set=seat=1", "--unset", "trial")
-    expect((await tenure("members", "update", "1", ...inProject)).stderr).toContain("--set")
-    expect((await tenure("members", "update", "1", ...inProject, "--set=x")).code).toBe(2)
-    await succeed("members", "grant", "2", "2001-01-01", ...inProject, "--reason", "a test")
-    expect(await succeed("members", "list", ...inProject)).toBe(
+  it("members are granted, listed, updated and ended", async () => {
+    expect(await print`projects create members`).toBe("Created the project members.\n")
+    expect(await print`projects create members`).toBe("The project members existed already.\n")
+    const p = ["--project", "members"]
+    await print`members grant 1 2098-01-01 ${p} --set plan=a=b`
+    await print`members update 1 ${p} --set=seat=1 --unset trial`
+    expect(await run`members update 1 ${p}`).toMatchObject(refused(2, "--set"))
+    expect(await run`members update 1 ${p} --set=x`).toMatchObject({ code: 2 })
+    await print`members grant 2 2001-01-01 ${p} --reason "a test"`
+    expect(await print`members list ${p}`).toBe(
       [
         "USER ID  END DATE                  STATE    METADATA",
         "1        2098-01-01T00:00:00.000Z  active   plan=a=b, seat=1",
@@ -39,78 +33,68 @@ export const testCommands = (tenure: ReturnType<typeof tenureWith>): void => {
         "",
       ].join("\n"),
     )
-    const expired = await succeed("members", "list", ...inProject, "--state=expired", "--json")
-    expect(lines(expired)).toEqual([
-      { user_id: "2", end_date: "2001-01-01T00:00:00.000Z", state: "expired", metadata: {} },
+    expect(await lines`members list ${p} --state=expired`).toEqual([
+      { user_id: "2", end_date: day("2001-01-01"), state: "expired", metadata: {} },
     ])
-    await succeed("members", "extend", "2", "2099-01-01T00:00:00.000Z", ...inProject)
-    const expecting = ["--expected", "2098-01-01", ...inProject]
-    const conflict = await tenure("members", "extend", "2", "2097-01-01", ...expecting)
-    expect(conflict).toMatchObject({ code: 1 })
-    expect(conflict.stderr).toContain("END_DATE_CONFLICT")
-    const later = ["members", "extend", "2", "2097-01-01", "--never-shorten", ...inProject]
-    expect(json(await succeed(...later, "--json"))).toEqual({
-      new_end_date: "2099-01-01T00:00:00.000Z",
-      previous_end_date: "2099-01-01T00:00:00.000Z",
+    expect(await json`members grant 3 tomorrow ${p}`).toMatchObject({
+      end_date: expect.stringMatching(/T00:00:00\.000Z$/),
     })
-    const earlier = ["members", "extend", "2", "2098-01-01", ...inProject]
-    const [from, to] = ["2099-01-01T00:00:00.000Z", "2098-01-01T00:00:00.000Z"]
-    expect(await succeed(...earlier, "--dry-run")).toBe(
-      `${from} → ${to}\nThis was a dry run: nothing was changed.\n`,
-    )
-    const dates = [["+1mo"], ["+1y"], ["+3d"], ["P2W"], ["--by", "+2w"], ["--by", "PT36H"]].map(
-      (one) => succeed("members", "extend", "2", ...one, ...inProject, "--dry-run", "--json"),
-    )
-    expect((await Promise.all(dates)).map((text) => Object(json(text)).new_end_date)).toEqual([
-      "2099-02-01T00:00:00.000Z",
-      "2100-01-01T00:00:00.000Z",
-      "2099-01-04T00:00:00.000Z",
-      "2099-01-15T00:00:00.000Z",
-      "2099-01-15T00:00:00.000Z",
-      "2099-01-02T12:00:00.000Z",
-    ])
-    const wrongDuration = await tenure("members", "extend", "2", "--by", "1 month", ...inProject)
-    expect(wrongDuration).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining("a duration, such as P1M, PT36H, +1mo or +30d"),
-    })
-    for (const command of ["extend", "grant"]) {
-      const wrong = await tenure("members", command, "2", "+30", ...inProject)
-      expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining("tomorrow, +30d") })
-    }
-    const tomorrow = await succeed("members", "grant", "3", "tomorrow", ...inProject, "--json")
-    expect(json(tomorrow)).toMatchObject({ end_date: expect.stringMatching(/T00:00:00\.000Z$/) })
-    await succeed("members", "grant", "3", "+30d", ...inProject)
-    await succeed("members", "end", "3", ...inProject)
-    const refused = await tenure(...earlier)
-    expect(refused.code).toBe(2)
-    expect(refused.stderr).toContain(`ends ${from}, and would end earlier: ${to}. Shorten it?`)
-    expect(await succeed(...earlier, "--yes")).toBe(`${from} → ${to}\n`)
-    const byNow = await tenure("members", "extend", "2", "--by=P1D", "--from=now", ...inProject)
-    expect(byNow.stderr).toContain("would end earlier")
-    const history = lines(await succeed("members", "history", "2", ...inProject, "--json"))
-    expect(history).toMatchObject([
+    await print`members grant 3 +30d ${p}`
+    expect(await run`members grant 3 +30 ${p}`).toMatchObject(refused(2, "tomorrow, +30d"))
+    await print`members end 3 ${p}`
+    expect(await run`members get 3 ${p}`).toMatchObject({ code: 3 })
+  })
+
+  it("a member is extended, after a question if the end would be earlier", async () => {
+    await create("extended")
+    const p = ["--project", "extended"]
+    await print`members grant 2 2001-01-01 ${p} --reason "a test"`
+    await print`members extend 2 2099-01-01T00:00:00.000Z ${p}`
+    const conflict = await run`members extend 2 2097-01-01 --expected 2098-01-01 ${p}`
+    expect(conflict).toMatchObject(refused(1, "END_DATE_CONFLICT"))
+    const [from, to] = [day("2099-01-01"), day("2098-01-01")]
+    const kept = { new_end_date: from, previous_end_date: from }
+    expect(await json`members extend 2 2097-01-01 --never-shorten ${p}`).toEqual(kept)
+    const earlier = ["members", "extend", "2", "2098-01-01", ...p]
+    expect(await print`${earlier} --dry-run`).toBe(`${from} → ${to}${dryRun}`)
+    const question = `ends ${from}, and would end earlier: ${to}. Shorten it?`
+    expect(await run`${earlier}`).toMatchObject(refused(2, question))
+    expect(await print`${earlier} --yes`).toBe(`${from} → ${to}\n`)
+    const byNow = await run`members extend 2 --by=P1D --from=now ${p}`
+    expect(byNow).toMatchObject(refused(2, "would end earlier"))
+    expect(await lines`members history 2 ${p}`).toMatchObject([
       { action: "extended" },
       { action: "extended" },
       { action: "granted", reason: "a test" },
     ])
-    await succeed("members", "end", "2", ...inProject)
-    expect(await tenure("members", "get", "2", ...inProject)).toMatchObject({ code: 3 })
+  })
+
+  it("dates and durations are written in several ways", async () => {
+    await create("dates", ["2", "2099-01-01"])
+    const by = async (...date: ReadonlyArray<string>) =>
+      (await json`members extend 2 ${date} -p dates --dry-run`).new_end_date
+    expect(await by("+1mo")).toBe(day("2099-02-01"))
+    expect(await by("+1y")).toBe(day("2100-01-01"))
+    expect(await by("+3d")).toBe(day("2099-01-04"))
+    expect(await by("P2W")).toBe(day("2099-01-15"))
+    expect(await by("--by", "+2w")).toBe(day("2099-01-15"))
+    expect(await by("--by", "PT36H")).toBe("2099-01-02T12:00:00.000Z")
+    const wrong = await run`members extend 2 --by "1 month" -p dates`
+    expect(wrong).toMatchObject(refused(2, "a duration, such as P1M, PT36H, +1mo or +30d"))
+    expect(await run`members extend 2 -p dates`).toMatchObject({ code: 2 })
+    expect(await run`members extend 2 +30 -p dates`).toMatchObject(refused(2, "tomorrow, +30d"))
   })
 
   it("members ends shows a bar for each day, and what an extension of all would change", async () => {
-    await succeed("projects", "create", "by-day")
-    const inProject = ["--project", "by-day"]
-    for (const [id, date] of [
+    await create(
+      "by-day",
       ["a1", "2098-01-01"],
       ["a2", "2098-01-01T12:00:00.000Z"],
       ["b1", "2098-01-02"],
       ["b2", "2001-01-01"],
-    ]) {
-      await succeed("members", "grant", String(id), String(date), ...inProject)
-    }
-    const range = ["--from", "2097-12-31", "--to", "2098-01-02", ...inProject]
-    const text = await succeed("members", "ends", ...range)
+    )
+    const range = ["--from", "2097-12-31", "--to", "2098-01-02", "--project", "by-day"]
+    const text = await print`members ends ${range}`
     expect(text).toMatch(/^active +3$/m)
     expect(text).toMatch(/^expired +1$/m)
     expect(text.split("\n").slice(-5)).toEqual([
@@ -121,250 +105,210 @@ export const testCommands = (tenure: ReturnType<typeof tenureWith>): void => {
       "",
     ])
     const days = async (...args: ReadonlyArray<string>) =>
-      Object(json(await succeed("members", "ends", ...range, "--json", ...args))).days.map(
+      (await json`members ends ${range} ${args}`).days.map(
         ({ ends }: { readonly ends: number }) => ends,
       )
     expect(await days()).toEqual([0, 2, 1])
     expect(await days("--extend-by", "P1D")).toEqual([0, 0, 2])
     expect(await days("--extend", "2098-01-02")).toEqual([0, 0, 4])
     expect(await days("--extend", "2098-01-01", "--never-shorten")).toEqual([0, 3, 1])
-    expect((await tenure("members", "ends", ...range, "--never-shorten")).code).toBe(2)
-    expect((await tenure("members", "ends", ...range, "--extend-by", "P1M")).code).toBe(1)
-    expect(await succeed("projects", "get", "by-day")).toMatch(/^ends in 7 days +0$/m)
-    const found = await succeed("members", "list", "--prefix", "b", ...inProject, "--json")
-    expect(lines(found)).toMatchObject([{ user_id: "b1" }, { user_id: "b2" }])
+    expect(await run`members ends ${range} --never-shorten`).toMatchObject({ code: 2 })
+    expect(await run`members ends ${range} --extend-by P1M`).toMatchObject({ code: 1 })
+    expect(await print`projects get by-day`).toMatch(/^ends in 7 days +0$/m)
+    const found = await lines`members list --prefix b -p by-day`
+    expect(found).toMatchObject([{ user_id: "b1" }, { user_id: "b2" }])
   })
 
   it("a dry run shows the webhooks that would be sent", async () => {
-    await succeed("projects", "create", "dry")
-    const inProject = ["--project", "dry"]
-    await succeed("members", "grant", "1", "2098-01-01", ...inProject)
-    await succeed("webhooks", "create", "https://receiver.example/dry", ...inProject, "--json")
-    const dry = [...inProject, "--dry-run", "--events"]
-    const one = await succeed("members", "extend", "1", "2099-01-01", ...dry)
+    await create("dry", ["1", "2098-01-01"])
+    await print`webhooks create https://receiver.example/dry -p dry --json`
+    const dry = ["-p", "dry", "--dry-run", "--events"]
+    const one = await print`members extend 1 2099-01-01 ${dry}`
     expect(one).toContain("\n1 webhook would be sent: 1 × membership.extended.")
-    expect(one).toMatch(/\nThis was a dry run: nothing was changed\.\n$/)
+    expect(one.endsWith(dryRun)).toBe(true)
     expect(one).toContain("membership.extended → https://receiver.example/dry (")
     expect(one).toContain('"new_end_date":"2099-01-01T00:00:00.000Z"')
-    expect(await succeed("extend-all", "--by", "P3D", ...dry)).toContain("1 × memberships.extended")
-    const folder = mkdtempSync(join(tmpdir(), "tenure-dry-"))
-    onTestFinished(() => rmSync(folder, { recursive: true }))
-    const file = join(folder, "dry.ndjson")
+    expect(await print`extend-all --by P3D ${dry}`).toContain("1 × memberships.extended")
+    const file = join(temporaryFolder(), "dry.ndjson")
     writeFileSync(file, '{"user_id":"2","end_date":"2098-01-01"}\n')
-    expect(await succeed("members", "import", file, ...dry)).toContain("1 × memberships.imported")
-    expect(json(await succeed("members", "import", file, ...dry, "--json"))).toMatchObject({
+    expect(await print`members import ${file} ${dry}`).toContain("1 × memberships.imported")
+    expect(await json`members import ${file} ${dry}`).toMatchObject({
       members: 1,
       events: { total: 1, by_type: { "memberships.imported": 1 } },
     })
-    const listed = await succeed("members", "list", ...inProject, "--json")
-    expect(lines(listed)).toMatchObject([{ user_id: "1", end_date: "2098-01-01T00:00:00.000Z" }])
-    for (const command of [
-      ["members", "extend", "1", "2099-01-01"],
-      ["extend-all", "2099-01-01"],
-    ]) {
-      const refused = await tenure(...command, ...inProject, "--events")
-      expect(refused).toMatchObject({ code: 2 })
-      expect(refused.stderr).toContain("--dry-run")
+    const unchanged = [{ user_id: "1", end_date: day("2098-01-01") }]
+    expect(await lines`members list -p dry`).toMatchObject(unchanged)
+    for (const words of ["members extend 1 2099-01-01", "extend-all 2099-01-01"]) {
+      const answer = await run`${words.split(" ")} -p dry --events`
+      expect(answer).toMatchObject(refused(2, "--dry-run"))
     }
-    await succeed("members", "import", file, ...inProject)
-    expect(lines(await succeed("members", "list", ...inProject, "--json"))).toHaveLength(2)
+    await print`members import ${file} -p dry`
+    expect(await lines`members list -p dry`).toHaveLength(2)
     // With its webhook, whose delivery would wait.
-    await succeed("projects", "delete", "dry", "--yes")
+    await print`projects delete dry --yes`
   })
 
   it("extend-all tells how many would end earlier, and asks", async () => {
-    await succeed("projects", "create", "all")
-    await succeed("members", "grant", "1", "2098-01-01", "--project", "all")
-    await succeed("members", "grant", "2", "2001-01-01", "--project", "all")
-    expect(
-      json(await succeed("extend-all", "all", "2097-01-01", "--dry-run", "--json")),
-    ).toMatchObject({
-      total: 2,
-      new_end_date: "2097-01-01T00:00:00.000Z",
-      would_shorten: 1,
-    })
-    const flagged = ["extend-all", "2097-01-01", "--project", "all", "--dry-run", "--json"]
-    expect(json(await succeed(...flagged))).toMatchObject({ total: 2 })
-    expect(await succeed("extend-all", "2097-01-01", "-p=all", "--dry-run")).toMatch(
+    await create("all", ["1", "2098-01-01"], ["2", "2001-01-01"])
+    const counted = { total: 2, new_end_date: day("2097-01-01"), would_shorten: 1 }
+    expect(await json`extend-all all 2097-01-01 --dry-run`).toMatchObject(counted)
+    expect(await json`extend-all 2097-01-01 --project all --dry-run`).toMatchObject(counted)
+    expect(await print`extend-all 2097-01-01 -p=all --dry-run`).toMatch(
       /would shorten +1\n.*This was a dry run: nothing was changed\.\n$/s,
     )
-    const { code, stderr } = await tenure("extend-all", "all", "2097-01-01", "--json")
-    expect(code).toBe(2)
-    expect(stderr).toContain("1 ends later and would be shortened. Confirm it by --yes.")
+    const told = "1 ends later and would be shortened. Confirm it by --yes."
+    expect(await run`extend-all all 2097-01-01 --json`).toMatchObject(refused(2, told))
     const gently = ["extend-all", "all", "2097-01-01", "--never-shorten"]
-    expect((await tenure(...gently)).stderr).toContain("Those that end later stay as they are.")
-    await succeed(...gently, "--yes")
-    expect(await succeed("members", "get", "1", "--project", "all")).toContain("2098-01-01")
-    await succeed("extend-all", "all", "2097-01-01", "--yes")
-    expect(await succeed("members", "get", "1", "--project", "all")).toContain("2097-01-01")
+    const stay = "Those that end later stay as they are."
+    expect(await run`${gently}`).toMatchObject(refused(2, stay))
+    await print`${gently} --yes`
+    expect(await print`members get 1 --project all`).toContain("2098-01-01")
+    await print`extend-all all 2097-01-01 --yes`
+    expect(await print`members get 1 --project all`).toContain("2097-01-01")
   })
 
   it("members why tells how an end date came about, and by whom", async () => {
-    await succeed("projects", "create", "why")
-    const inWhy = ["--project", "why"]
-    const day = (text: string) => `${text}T00:00:00.000Z`
-    const why = async (id: string) =>
-      Object(json(await succeed("members", "why", id, ...inWhy, "--json")))
-    const datesOf = ({ changes }: { readonly changes: ReadonlyArray<DatedChange> }) =>
-      changes.map((one) => [one.action, one.from, one.to, one.sets_current_date])
-    await succeed("members", "grant", "1", "2098-01-01", ...inWhy, "--reason", "paid")
-    await succeed("members", "update", "1", ...inWhy, "--set=seat=1")
-    await succeed("members", "extend", "1", "2098-02-01", ...inWhy)
-    await succeed("extend-all", "why", "--by=P1D", "--reason=outage", "--yes")
-    const made = json(await succeed("members", "bulk-extensions", ...inWhy, "--json"))
-    await succeed("extend-all", "why", "2098-01-15", "--never-shorten", "--yes")
-    await succeed("members", "grant", "2", "2097-01-01", ...inWhy)
+    const why = async (id: string) => {
+      const { changes, ...rest } = await json`members why ${id} -p why`
+      const dates = changes.map((one: DatedChange) => [
+        one.action,
+        one.from,
+        one.to,
+        one.sets_current_date,
+      ])
+      return { dates, ...rest }
+    }
+    await print`projects create why`
+    await print`members grant 1 2098-01-01 -p why --reason paid`
+    await print`members update 1 -p why --set=seat=1`
+    await print`members extend 1 2098-02-01 -p why`
+    await print`extend-all why --by=P1D --reason=outage --yes`
+    const { id } = await json`members bulk-extensions -p why`
+    await print`extend-all why 2098-01-15 --never-shorten --yes`
+    await print`members grant 2 2097-01-01 -p why`
     const extended = [
       ["granted", null, day("2098-01-01"), false],
       ["extended", day("2098-01-01"), day("2098-02-01"), false],
     ]
+    const bulk = ["bulk_extended_by", day("2098-02-01"), day("2098-02-02")]
     // The other extension of all members left the member as it was.
-    expect(datesOf(await why("1"))).toEqual([
-      ...extended,
-      ["bulk_extended_by", day("2098-02-01"), day("2098-02-02"), true],
-    ])
-    const text = await succeed("members", "why", "1", ...inWhy)
+    expect((await why("1")).dates).toEqual([...extended, [...bulk, true]])
+    const text = await print`members why 1 -p why`
     expect(text).toMatch(/^1 of why is active until 2098-02-02T00:00:00.000Z$/m)
     expect(text).toMatch(/^→ .* all extended +2098-02-01\S+ +2098-02-02\S+ +.+ outage /m)
     expect(text).toMatch(
-      /^The date that holds now was set on \d{4}-\S+ by (seed admin|tenure:\S+)\.$/m,
+      /^The date that holds now was set on \d{4}-\S+ by (an admin|tenure:\S+)\.$/m,
     )
-    await succeed("members", "undo", Object(made).id, ...inWhy, "--yes")
-    expect(datesOf(await why("1"))).toEqual([
-      ...extended,
-      ["bulk_extended_by", day("2098-02-01"), day("2098-02-02"), false],
-      ["bulk_undone", day("2098-02-02"), day("2098-02-01"), true],
-    ])
-    await succeed("extend-all", "why", "2098-01-01", "--yes")
-    expect(datesOf(await why("2"))).toEqual([
+    await print`members undo ${id} -p why --yes`
+    const undone = ["bulk_undone", day("2098-02-02"), day("2098-02-01"), true]
+    expect((await why("1")).dates).toEqual([...extended, [...bulk, false], undone])
+    await print`extend-all why 2098-01-01 --yes`
+    expect((await why("2")).dates).toEqual([
       ["granted", null, day("2097-01-01"), false],
       ["bulk_extended", day("2097-01-01"), day("2098-01-01"), true],
     ])
-    await succeed("members", "end", "2", ...inWhy)
+    await print`members end 2 -p why`
     const gone = await why("2")
     expect(gone).toMatchObject({ end_date: null, state: null })
-    expect(datesOf(gone).at(-1)).toEqual(["ended", day("2098-01-01"), null, false])
-    expect(await succeed("members", "why", "2", ...inWhy)).toContain("2 of why is no member")
-    expect(await tenure("members", "why", "3", ...inWhy)).toMatchObject({ code: 3 })
+    expect(gone.dates.at(-1)).toEqual(["ended", day("2098-01-01"), null, false])
+    expect(await print`members why 2 -p why`).toContain("2 of why is no member")
+    expect(await run`members why 3 -p why`).toMatchObject({ code: 3 })
   })
 
   it("members are extended by a duration, and all of that is undone", async () => {
-    await succeed("projects", "create", "longer")
-    const inLonger = ["--project", "longer"]
-    const endOf = async (user: string) => {
-      const { end_date }: { readonly end_date: string } = JSON.parse(
-        await succeed("members", "get", user, ...inLonger, "--json"),
-      )
-      return end_date
-    }
-    await succeed("members", "grant", "1", "2098-01-31", ...inLonger)
-    await succeed("members", "grant", "2", "2001-01-01", ...inLonger)
-    expect((await tenure("members", "extend", "1", ...inLonger)).code).toBe(2)
-    expect((await tenure("extend-all", "longer", "2097-01-01", "--by", "P3D")).code).toBe(2)
-    expect((await tenure("extend-all", "longer", "--by", "P1M", "--yes")).code).toBe(1)
-    await succeed("members", "extend", "1", "--by", "P1M", ...inLonger)
-    expect(await endOf("1")).toBe("2098-02-28T00:00:00.000Z")
+    await create("longer", ["1", "2098-01-31"], ["2", "2001-01-01"])
+    const p = ["--project", "longer"]
+    const endOf = async (user: string) => (await json`members get ${user} ${p}`).end_date
+    expect(await run`extend-all longer 2097-01-01 --by P3D`).toMatchObject({ code: 2 })
+    expect(await run`extend-all longer --by P1M --yes`).toMatchObject({ code: 1 })
+    await print`members extend 1 --by P1M ${p}`
+    expect(await endOf("1")).toBe(day("2098-02-28"))
     const threeDays = ["extend-all", "longer", "--by", "P3D"]
-    expect(await succeed(...threeDays, "--dry-run")).toContain("2098-03-03T00:00:00.000Z")
-    const asked = await tenure(...threeDays)
-    expect(asked.code).toBe(2)
-    expect(asked.stderr).toContain("end later by P3D? None would end earlier.")
-    await succeed(...threeDays, "--yes", "--reason", "outage")
-    expect(await endOf("1")).toBe("2098-03-03T00:00:00.000Z")
-    const made: { readonly id: string } = JSON.parse(
-      await succeed("members", "bulk-extensions", ...inLonger, "--json"),
-    )
+    expect(await print`${threeDays} --dry-run`).toContain(day("2098-03-03"))
+    const question = "end later by P3D? None would end earlier."
+    expect(await run`${threeDays}`).toMatchObject(refused(2, question))
+    await print`${threeDays} --yes --reason outage`
+    expect(await endOf("1")).toBe(day("2098-03-03"))
+    const made = await json`members bulk-extensions ${p}`
     expect(made).toMatchObject({ mode: "extend_by", extend_by: "P3D", reason: "outage", total: 2 })
-    const undo = ["members", "undo", made.id, ...inLonger]
-    expect((await tenure(...undo)).stderr).toContain("2 members would end earlier.")
-    expect(await succeed(...undo, "--dry-run")).toContain(
-      "\nThis was a dry run: nothing was changed.\n",
-    )
-    await succeed(...undo, "--yes")
-    expect(await endOf("1")).toBe("2098-02-28T00:00:00.000Z")
-    expect((await tenure(...undo, "--yes")).stderr).toContain("undone already")
-    expect(await succeed("members", "bulk-extensions", ...inLonger)).toContain("P3D")
+    const undo = ["members", "undo", String(made.id), ...p]
+    expect((await run`${undo}`).stderr).toContain("2 members would end earlier.")
+    expect(await print`${undo} --dry-run`).toContain(dryRun)
+    await print`${undo} --yes`
+    expect(await endOf("1")).toBe(day("2098-02-28"))
+    expect((await run`${undo} --yes`).stderr).toContain("undone already")
+    expect(await print`members bulk-extensions ${p}`).toContain("P3D")
   })
 
   it("a project is deleted after a question", async () => {
-    await succeed("projects", "create", "gone")
-    expect(await tenure("projects", "delete", "gone")).toMatchObject({ code: 2 })
-    await succeed("projects", "delete", "gone", "--yes")
-    expect(await tenure("projects", "get", "gone", "--json")).toMatchObject({ code: 3 })
-    const { stderr } = await tenure("projects", "get", "gone", "--json")
-    expect(json(stderr)).toMatchObject({ error: { code: "PROJECT_NOT_FOUND" } })
+    await print`projects create gone`
+    expect(await run`projects delete gone`).toMatchObject({ code: 2 })
+    await print`projects delete gone --yes`
+    const { code, stderr } = await run`projects get gone --json`
+    expect(code).toBe(3)
+    expect(JSON.parse(stderr)).toMatchObject({ error: { code: "PROJECT_NOT_FOUND" } })
   })
 
   it("keys are issued and revoked", async () => {
-    expect(await tenure("keys", "issue")).toMatchObject({ code: 2 })
-    const issued = json(await succeed("keys", "issue", "--all-projects", "--name", "k", "--json"))
-    expect(issued).toMatchObject({ token: expect.stringMatching(/^tnr_/) })
-    const key = lines(await succeed("keys", "list", "--json")).find((one) =>
-      JSON.stringify(one).includes('"name":"k"'),
-    )
-    if (typeof key !== "object" || key === null || !("id" in key)) expect.fail("no key")
-    await succeed("keys", "revoke", String(key.id))
-    expect(await succeed("keys", "list")).toMatch(
-      new RegExp(`${String(key.id)} +revoked .*20\\d\\d-`),
-    )
+    expect(await run`keys issue`).toMatchObject({ code: 2 })
+    const { id, token } = await json`keys issue --all-projects --name k`
+    expect(token).toMatch(/^tnr_/)
+    expect(await lines`keys list`).toContainEqual(expect.objectContaining({ id, name: "k" }))
+    await print`keys revoke ${id}`
+    expect(await print`keys list`).toMatch(new RegExp(`${id} +revoked .*20\\d\\d-`))
   })
 
   it("the audit trail says who changed what, newest first, since a date", async () => {
-    await succeed("projects", "create", "audited")
-    await succeed("members", "grant", "1", "2098-01-01", "-p", "audited", "--reason", "a test")
-    await succeed("members", "extend", "1", "2099-01-01", "-p", "audited")
-    const changes = lines(await succeed("audit", "audited", "--json"))
-    expect(changes).toMatchObject([
-      { action: "extended", user_id: "1", to: "2099-01-01T00:00:00.000Z" },
+    await print`projects create audited`
+    await print`members grant 1 2098-01-01 -p audited --reason "a test"`
+    await print`members extend 1 2099-01-01 -p audited`
+    expect(await lines`audit audited`).toMatchObject([
+      { action: "extended", user_id: "1", to: day("2099-01-01") },
       { action: "granted", user_id: "1", key_id: expect.any(String), reason: "a test" },
     ])
-    expect(await succeed("audit", "audited")).toMatch(/^AT +ACTION +OF +FROM +TO +BY +REASON\n/)
-    expect(await succeed("audit", "audited", "--since", "2099-01-01")).toBe("There are none.\n")
-    expect(await succeed("audit", "--since", "2001-01-01")).toMatch(/ project_created +audited /)
-    expect(await tenure("audit", "unknown")).toMatchObject({ code: 3 })
-    expect(await succeed("audit", "--project", "audited", "--since", "2099-01-01")).toBe(
-      "There are none.\n",
-    )
+    expect(await print`audit audited`).toMatch(/^AT +ACTION +OF +FROM +TO +BY +REASON\n/)
+    for (const project of ["audited", "--project=audited"])
+      expect(await print`audit ${project} --since 2099-01-01`).toBe("There are none.\n")
+    expect(await print`audit --since 2001-01-01`).toMatch(/ project_created +audited /)
+    expect(await run`audit unknown`).toMatchObject({ code: 3 })
   })
 
   it("what a terminal would obey is escaped, as JSON too", async () => {
-    await succeed("projects", "create", "hostile")
+    await print`projects create hostile`
     const reason = "\u001b]0;mine\u0007 \u009b2J \u202e\r\u2028"
-    await succeed("members", "grant", "1", "2098-01-01", "-p", "hostile", "--reason", reason)
-    const commands = [
-      ["members", "history", "1", "-p", "hostile"],
-      ["audit", "hostile"],
-    ]
-    for (const command of commands) {
-      expect(await succeed(...command)).not.toMatch(/(?!\n)\p{C}/u)
-      const asJson = await succeed(...command, "--json")
+    await print`members grant 1 2098-01-01 -p hostile --reason ${reason}`
+    for (const words of ["members history 1 -p hostile", "audit hostile"]) {
+      expect(await print`${words.split(" ")}`).not.toMatch(/(?!\n)\p{C}/u)
+      const asJson = await print`${words.split(" ")} --json`
       expect(asJson).not.toMatch(/(?!\n)\p{C}/u)
-      expect(json(asJson)).toMatchObject({ reason })
+      expect(jsonLines(asJson)).toMatchObject([{ reason }])
     }
   })
 
   it("the status is shown", async () => {
-    expect(await succeed("status")).toContain("all answer")
-    expect(json(await succeed("status", "--json"))).toMatchObject({ backlog: { waiting: 0 } })
+    expect(await print`status`).toContain("all answer")
+    expect(await json`status`).toMatchObject({ backlog: { waiting: 0 } })
   })
 
-  it.each([
-    "membership.granted",
-    "membership.extended",
-    "membership.ended",
-    "memberships.imported",
-  ])("triggers %s without leaving a member", async (type) => {
-    await succeed("projects", "create", "triggers")
-    await succeed("trigger", type, "--project", "triggers")
-    expect(await succeed("members", "list", "-p", "triggers")).toBe("There are none.\n")
-  })
+  describe("trigger", () => {
+    it.each([
+      "membership.granted",
+      "membership.extended",
+      "membership.ended",
+      "memberships.imported",
+    ])("makes %s happen, and leaves no member", async (type) => {
+      await print`projects create triggers`
+      await print`trigger ${type} --project triggers`
+      expect(await print`members list -p triggers`).toBe("There are none.\n")
+    })
 
-  it("triggers events of the host, and events for all only in an empty project", async () => {
-    await succeed("projects", "create", "own")
-    await succeed("trigger", "payment.completed", "-p", "own", "--data", '{"amount":1}')
-    await succeed("trigger", "memberships.extended", "-p", "own")
-    await succeed("members", "grant", "0", "2098-01-01", "-p", "own")
-    expect(await tenure("trigger", "memberships.extended", "-p", "own")).toMatchObject({ code: 1 })
-    expect(await tenure("trigger", "membership.ended", "-p", "own")).toMatchObject({ code: 1 })
+    it("publishes events of the host, and events for all only in an empty project", async () => {
+      await print`projects create own`
+      await print`trigger payment.completed -p own --data ${'{"amount":1}'}`
+      await print`trigger memberships.extended -p own`
+      await print`members grant 0 2098-01-01 -p own`
+      for (const type of ["memberships.extended", "membership.ended"])
+        expect(await run`trigger ${type} -p own`).toMatchObject({ code: 1 })
+    })
   })
 }

@@ -1,77 +1,70 @@
 /** The commands that look after a database. */
 
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"
-import { expect, inject, it, onTestFinished } from "vitest"
-import { tenureWith } from "./in-process.ts"
+import { expect, inject, it } from "vitest"
+import { refused, temporaryFolder, tenureWith, wordsOf } from "./in-process.ts"
 
-const onSchema = (schema: string) =>
-  tenureWith({ TENURE_DATABASE_URL: inject("databaseUrl"), TENURE_SCHEMA: schema })
+/** The environment of a schema that no other run has used. */
+const newSchema = () => ({
+  TENURE_DATABASE_URL: inject("databaseUrl"),
+  TENURE_SCHEMA: `cli_${crypto.randomUUID().replaceAll("-", "")}`,
+})
 
 it("migrates, says before what it would do, and is then well", async () => {
-  const tenure = onSchema("cli_migrate")
-  const missing = await tenure("projects", "list")
-  expect(missing).toMatchObject({ code: 1, stderr: expect.stringContaining("tenure migrate") })
-  const ill = await tenure("doctor")
-  expect(ill).toMatchObject({ code: 1, stdout: expect.stringContaining("has no tables of Tenure") })
-  const planned = JSON.parse((await tenure("migrate", "--dry-run", "--json")).stdout)
+  const { json, print, run } = tenureWith(newSchema())
+  expect(await run`projects list`).toMatchObject(refused(1, "tenure migrate"))
+  const ill = { code: 1, stdout: expect.stringContaining("has no tables of Tenure") }
+  expect(await run`doctor`).toMatchObject(ill)
+  const planned = await json`migrate --dry-run`
   expect(planned).toMatchObject({ applied: false })
   expect(planned.migrations.length).toBeGreaterThan(0)
-  const done = JSON.parse((await tenure("migrate", "--json")).stdout)
-  expect(done).toEqual({ applied: true, migrations: planned.migrations })
-  expect(JSON.parse((await tenure("migrate", "--json")).stdout).migrations).toEqual([])
-  const well = await tenure("doctor")
-  expect(well).toMatchObject({ code: 0, stdout: expect.stringMatching(/clock +0 s apart/) })
+  expect(await json`migrate`).toEqual({ applied: true, migrations: planned.migrations })
+  expect((await json`migrate`).migrations).toEqual([])
+  expect(await print`doctor`).toMatch(/clock +0 s apart/)
 })
 
 it("encrypts and decrypts secrets with the keys of the environment", async () => {
-  const [key, schema] = [Buffer.alloc(32, 1).toString("base64"), "cli_encrypt"]
-  const url = { TENURE_DATABASE_URL: inject("databaseUrl"), TENURE_SCHEMA: schema }
-  const plain = tenureWith(url)
-  const encrypted = tenureWith({ ...url, TENURE_ENCRYPTION_KEY: key })
-  await plain("migrate")
-  await plain("projects", "create", "p")
-  const made = await plain("webhooks", "create", "https://example.com/", "-p", "p", "--json")
-  const { id } = JSON.parse(made.stdout)
-  expect(await plain("migrate", "--encrypt-secrets")).toMatchObject({ code: 2 })
-  const done = await encrypted("migrate", "--encrypt-secrets", "--json")
-  expect(JSON.parse(done.stdout)).toMatchObject({ rewritten_secrets: 1 })
-  expect((await encrypted("webhooks", "get", id, "-p", "p", "--show-secret")).stdout).toContain(
-    "whsec_",
-  )
-  expect(await encrypted("migrate", "--decrypt-secrets")).toMatchObject({ code: 2 })
-  const keys = tenureWith({ ...url, TENURE_ENCRYPTION_KEY: `plain,${key}` })
-  expect(await keys("migrate", "--decrypt-secrets")).toMatchObject({ code: 0 })
-  expect(await plain("webhooks", "list", "-p", "p")).toMatchObject({ code: 0 })
+  const key = Buffer.alloc(32, 1).toString("base64")
+  const schema = newSchema()
+  const plain = tenureWith(schema)
+  const encrypted = tenureWith({ ...schema, TENURE_ENCRYPTION_KEY: key })
+  const both = tenureWith({ ...schema, TENURE_ENCRYPTION_KEY: `plain,${key}` })
+  await plain.print`migrate`
+  await plain.print`projects create p`
+  const { id } = await plain.json`webhooks create https://example.com/ -p p`
+  expect(await plain.run`migrate --encrypt-secrets`).toMatchObject({ code: 2 })
+  const done = await encrypted.json`migrate --encrypt-secrets`
+  expect(done).toMatchObject({ rewritten_secrets: 1 })
+  expect(await encrypted.print`webhooks get ${id} -p p --show-secret`).toContain("whsec_")
+  expect(await encrypted.run`migrate --decrypt-secrets`).toMatchObject({ code: 2 })
+  await both.print`migrate --decrypt-secrets`
+  await plain.print`webhooks list -p p`
 })
 
-it.each([
-  ["migrate", "--dry-run"],
-  ["doctor"],
-  ["members", "list", "-p", "p"],
-  ["export", "file:./target"],
-])("%s finds no database in a folder without one, and makes none", async (...args) => {
-  const folder = mkdtempSync(join(tmpdir(), "tenure-none-"))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
-  for (const path of [folder, join(folder, "mistyped")]) {
-    const { code, stderr, stdout } = await tenureWith({})(...args, "--database", `file:${path}`)
-    expect(code).toBe(args[0] === "doctor" ? 1 : 2)
-    expect(stdout + stderr).toContain("There is no database in the folder")
-  }
-  expect(readdirSync(folder)).toEqual([])
-})
+it.each(["migrate --dry-run", "doctor", "members list -p p", "export file:./target"])(
+  "%s finds no database in a folder without one, and makes none",
+  async (line) => {
+    const folder = temporaryFolder()
+    for (const path of [folder, join(folder, "mistyped")]) {
+      const { run } = tenureWith({})
+      const { code, stderr, stdout } = await run`${wordsOf(line)} --database file:${path}`
+      expect(code).toBe(line === "doctor" ? 1 : 2)
+      expect(stdout + stderr).toContain("There is no database in the folder")
+    }
+    expect(readdirSync(folder)).toEqual([])
+  },
+)
 
 it("copies nothing from a folder without a database, or from a database to itself", async () => {
-  const tenure = onSchema("cli_none")
-  expect(await tenure("import", "--all", "file:./mistyped")).toMatchObject({ code: 2 })
+  const { run } = tenureWith(newSchema())
+  expect(await run`import --all file:./mistyped`).toMatchObject({ code: 2 })
   expect(existsSync("./mistyped")).toBe(false)
-  const itself = await tenureWith({})("export", "file:./a", "--database", "file:a")
-  expect(itself).toMatchObject({ code: 2, stderr: expect.stringContaining("the same database") })
+  const itself = await tenureWith({}).run`export file:./a --database file:a`
+  expect(itself).toMatchObject(refused(2, "the same database"))
 })
 
-it("needs a database", async () => {
+it.each(["migrate", "export file:./x"])("%s needs a database", async (line) => {
   const atServer = tenureWith({ TENURE_URL: "http://127.0.0.1:9", TENURE_TOKEN: "any" })
-  expect(await atServer("migrate")).toMatchObject({ code: 2 })
-  expect(await atServer("export", "file:./x")).toMatchObject({ code: 2 })
+  expect(await atServer.run`${wordsOf(line)}`).toMatchObject({ code: 2 })
 })

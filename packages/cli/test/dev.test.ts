@@ -1,40 +1,35 @@
 /** `tenure dev`: its port, and its profiles. */
 
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { freePort } from "@tenure/testing/conformance"
-import { afterAll, expect, it, onTestFinished } from "vitest"
-import { startWith, tenureWith } from "./in-process.ts"
-
-const home = mkdtempSync(join(tmpdir(), "tenure-dev-"))
-afterAll(() => rmSync(home, { recursive: true }))
+import { expect, it } from "vitest"
+import { temporaryFolder, tenureWith } from "./in-process.ts"
 
 it("listens on the port of the environment, and refuses what is none", async () => {
-  const port = await freePort()
-  const environment = { XDG_CONFIG_HOME: join(home, "port"), PORT: String(port) }
-  const running = startWith(environment)("dev")
-  onTestFinished(() => void running.interrupt())
-  await expect.poll(() => running.printed.stdout).toContain(`http://127.0.0.1:${port} `)
+  const port = String(await freePort())
+  const home = { XDG_CONFIG_HOME: temporaryFolder() }
+  const { run, start } = tenureWith({ ...home, PORT: port })
+  const { printed } = start`dev`
+  await expect.poll(() => printed.stdout).toContain(`http://127.0.0.1:${port} `)
   for (const wrong of ["http", "-1", "65536", "1.5"])
-    expect(await tenureWith({ ...environment, PORT: wrong })("dev")).toMatchObject({
+    expect(await tenureWith({ ...home, PORT: wrong }).run`dev`).toMatchObject({
       code: 2,
       stderr: "PORT must be a port, from 0 to 65535.\n",
     })
-  expect(await tenureWith(environment)("dev", "--port", "65536")).toMatchObject({ code: 2 })
+  expect(await run`dev --port 65536`).toMatchObject({ code: 2 })
 })
 
 it("has a profile of its own beside others that run, and runs without one", async () => {
-  const environment = { XDG_CONFIG_HOME: join(home, "other") }
+  const home = temporaryFolder()
+  const { run, start } = tenureWith({ XDG_CONFIG_HOME: home })
   const startHere = async () => {
-    const running = startWith(environment)("dev", "--port", "0")
-    onTestFinished(() => void running.interrupt())
+    const running = start`dev --port 0`
     await expect.poll(() => running.printed.stdout).toContain("Webhooks that have arrived")
     return running
   }
   const keyBy = async (profile: string) => {
-    const args = ["keys", "list", "--json", "--profile", profile]
-    const { code, stdout } = await tenureWith(environment)(...args)
+    const { code, stdout } = await run`keys list --json --profile ${profile}`
     return code === 0 ? JSON.parse(stdout).id : code
   }
   const first = await startHere()
@@ -49,7 +44,7 @@ it("has a profile of its own beside others that run, and runs without one", asyn
   await second.interrupt()
   expect(await keyBy("tenure-dev-2")).toBe(2)
 
-  const profiles = join(home, "other", "tenure", "profiles.json")
+  const profiles = join(home, "tenure", "profiles.json")
   const left = { url: "http://127.0.0.1:9", token: "of-one-that-was-killed" }
   writeFileSync(profiles, JSON.stringify({ "tenure-dev": left }), { mode: 0o600 })
   const third = await startHere()

@@ -1,31 +1,30 @@
 /** What `doctor` says of the outages of a server's database, with a PostgreSQL of its own. */
 
-import { PgClient, layer } from "@effect/sql-pg/PgClient"
+import { postgres } from "@tenure/postgres"
 import { startPostgres } from "@tenure/testing/postgres-server"
-import * as Effect from "effect/Effect"
-import * as Redacted from "effect/Redacted"
 import { expect, it, onTestFinished } from "vitest"
-import { doctorOf } from "./doctor.ts"
-import { tenureWith } from "./in-process.ts"
+import { type Environment, refused, temporaryFolder, tenureWith } from "./in-process.ts"
 import { startServer, token } from "./server.ts"
+import { runOn } from "./sql.ts"
 
-const doctorAt = (url: string) => doctorOf({ TENURE_URL: url, TENURE_TOKEN: token })
+/** Runs it where it finds a problem, and returns what it prints. */
+const doctorIn = async (environment: Environment): Promise<string> => {
+  const { run } = tenureWith({ XDG_CONFIG_HOME: temporaryFolder(), ...environment })
+  const { code, stderr, stdout } = await run`doctor`
+  expect(code).toBe(1)
+  return stdout + stderr
+}
 
 const doctorOn = (url: string, schema = "tenure") =>
-  doctorOf({ TENURE_DATABASE_URL: url, TENURE_SCHEMA: schema })
-
-const run = (url: string, ...statements: ReadonlyArray<string>) =>
-  PgClient.use((sql) =>
-    Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true }),
-  ).pipe(Effect.provide(layer({ url: Redacted.make(url), maxConnections: 1 })), Effect.runPromise)
+  doctorIn({ TENURE_DATABASE_URL: url, TENURE_SCHEMA: schema })
 
 it("the doctor says whose fault it is that a server answers 503: that of its database, and of the password and the like", async () => {
   const database = await startPostgres()
   onTestFinished(database.stop)
-  const server = await startServer({ DATABASE_URL: database.url })
+  const server = await startServer({ stores: postgres({ url: database.url }) })
   onTestFinished(server.stop)
-  const well = { TENURE_URL: server.url, TENURE_TOKEN: token }
-  expect(await tenureWith(well)("doctor")).toMatchObject({ code: 0 })
+  const atServer = { TENURE_URL: server.url, TENURE_TOKEN: token }
+  await tenureWith(atServer).print`doctor`
 
   const changed = (change: (url: URL) => void): string => {
     const url = new URL(database.url)
@@ -40,37 +39,37 @@ it("the doctor says whose fault it is that a server answers 503: that of its dat
   expect(absent).toContain('database "absent" does not exist')
   expect(await doctorOn(database.url, "mistyped")).toContain("has no tables of Tenure")
 
-  await run(
+  await runOn(
     database.url,
     "CREATE ROLE stranger LOGIN PASSWORD 'p'",
     "CREATE ROLE reader LOGIN PASSWORD 'p'",
     "GRANT USAGE ON SCHEMA tenure TO reader",
     "GRANT SELECT ON tenure.migrations TO reader",
   )
-  const as = (user: string) =>
-    changed((url) => {
-      url.username = user
-      url.password = "p"
-    })
-  expect(await doctorOn(as("stranger"))).toContain("permission denied for schema tenure")
-  expect(await doctorOn(as("reader"))).toContain("permission denied for table")
+  for (const [username, denied] of [
+    ["stranger", "permission denied for schema tenure"],
+    ["reader", "permission denied for table"],
+  ] as const) {
+    const as = changed((url) => Object.assign(url, { username, password: "p" }))
+    expect(await doctorOn(as)).toContain(denied)
+  }
 
-  await run(
+  await runOn(
     database.url,
     "INSERT INTO tenure.migrations (version, is_breaking, digest) VALUES (9999, true, '')",
   )
   expect(await doctorOn(database.url)).toContain("Upgrade Tenure")
-  await run(database.url, "DELETE FROM tenure.migrations")
+  await runOn(database.url, "DELETE FROM tenure.migrations")
   expect(await doctorOn(database.url)).toContain("no record of a migration")
 
   await database.halt()
-  const down = await doctorAt(server.url)
+  const down = await doctorIn(atServer)
   expect(down).toContain("it runs, but its database does not answer")
   expect(down).toContain("server's log")
   expect(down).not.toContain("nobody answers")
-  const refused = await doctorOn(database.url)
-  expect(refused).toContain("ECONNREFUSED")
-  expect(refused).toContain("start PostgreSQL there")
-  const listed = await tenureWith({ TENURE_DATABASE_URL: database.url })("projects", "list")
-  expect(listed).toMatchObject({ code: 4, stderr: expect.stringContaining("ECONNREFUSED") })
-}, 60_000)
+  const away = await doctorOn(database.url)
+  expect(away).toContain("ECONNREFUSED")
+  expect(away).toContain("start PostgreSQL there")
+  const { run } = tenureWith({ TENURE_DATABASE_URL: database.url })
+  expect(await run`projects list`).toMatchObject(refused(4, "ECONNREFUSED"))
+})

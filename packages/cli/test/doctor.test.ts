@@ -1,77 +1,102 @@
-/** What `doctor` finds at a server, at what is none, and in a status. */
+/** What `doctor`, and what commands say of connections that fail, and what `doctor` finds in a status. */
 
-import { mkdtempSync, rmSync } from "node:fs"
 import { createServer } from "node:http"
+import { createServer as createTlsServer } from "node:https"
 import { type Server, createServer as createTcpServer } from "node:net"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { freePort, startReceiver } from "@tenure/testing/conformance"
 import { expect, it, onTestFinished } from "vitest"
+import { makeAuthority } from "../../postgres/test/certificates.ts"
 import { judgeClock, judgeMigrations, judgeStatus } from "../src/commands/doctor.ts"
-import { doctorOf } from "./doctor.ts"
-import { tenureWith } from "./in-process.ts"
+import { refused, temporaryFolder, tenureWith } from "./in-process.ts"
 import { startServer, token } from "./server.ts"
 
-const doctorAt = (url: string) => doctorOf({ TENURE_URL: url, TENURE_TOKEN: token })
+const at = (url: string) => tenureWith({ TENURE_URL: url, TENURE_TOKEN: token })
 
+/** Listens until the test ends, and returns the host and the port. */
 const listening = async (server: Server): Promise<string> => {
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve))
   onTestFinished(() => void server.close())
   const address = server.address()
-  return `http://127.0.0.1:${address !== null && typeof address === "object" ? address.port : 0}`
+  return `127.0.0.1:${address !== null && typeof address === "object" ? address.port : 0}`
 }
 
-it("the doctor says that nothing listens", async () => {
-  const said = await doctorAt(`http://127.0.0.1:${await freePort()}`)
-  expect(said).toContain("nobody answers (connect ECONNREFUSED 127.0.0.1:")
-  expect(said).toContain("start the server, or correct the host and port")
-  const unknown = await doctorAt("http://tenure.invalid")
-  expect(unknown).toMatch(/nobody answers \(getaddrinfo E\w+ tenure\.invalid\)/)
-  expect(unknown).toContain("Correct the host")
+it.each<readonly [string, () => Promise<string>, ReadonlyArray<RegExp | string>]>([
+  [
+    "nothing listens",
+    async () => `127.0.0.1:${await freePort()}`,
+    [
+      "nobody answers (connect ECONNREFUSED 127.0.0.1:",
+      "start the server, or correct the host and port",
+    ],
+  ],
+  [
+    "nobody knows the host",
+    async () => "tenure.invalid",
+    [/nobody answers \(getaddrinfo E\w+ tenure\.invalid\)/, "Correct the host"],
+  ],
+  [
+    "something closes the connection",
+    () => listening(createTcpServer((socket) => socket.destroy())),
+    ["closes the connection"],
+  ],
+  [
+    "something else answers",
+    () => listening(createServer((_, response) => response.end("<h1>Welcome"))),
+    ["what answers there is not Tenure"],
+  ],
+  [
+    "a proxy answers",
+    () => listening(createServer((_, response) => response.writeHead(502).end())),
+    ["something else answers 502, for example a proxy", "whether the server behind it runs"],
+  ],
+])("the doctor says that %s", async (_, start, texts) => {
+  const { run } = at(`http://${await start()}`)
+  for (const { code, stderr, stdout } of [await run`doctor`, await run`doctor --json`]) {
+    expect(code).toBe(1)
+    for (const text of texts) expect(stdout + stderr).toMatch(text)
+  }
 })
 
-it("the doctor says that something closes the connection, or is not Tenure, or is a proxy", async () => {
-  const closing = await listening(createTcpServer((socket) => socket.destroy()))
-  expect(await doctorAt(closing)).toContain("closes the connection")
-  const other = await listening(createServer((_, response) => response.end("<h1>Welcome")))
-  expect(await doctorAt(other)).toContain("what answers there is not Tenure")
-  const proxy = await listening(createServer((_, response) => response.writeHead(502).end()))
-  const said = await doctorAt(proxy)
-  expect(said).toContain("something else answers 502, for example a proxy")
-  expect(said).toContain("whether the server behind it runs")
+it("why a connection fails is said in words, with what helps", async () => {
+  const { certificate, key } = makeAuthority().issue(["127.0.0.1"])
+  const withoutTls = await listening(createServer())
+  const unknown = await listening(createTlsServer({ cert: certificate, key }))
+  for (const [url, text] of [
+    [`https://${withoutTls}`, "(wrong version number). The server speaks http there, not https"],
+    [`https://${unknown}`, "NODE_EXTRA_CA_CERTS"],
+    ["http://127.0.0.1:19", "Check the URL, and that the server runs."],
+  ] as const)
+    expect(await at(url).run`status`).toMatchObject(refused(4, text))
 })
 
 it("the doctor names what is wrong at a server, and what to do", async () => {
   const server = await startServer()
   onTestFinished(server.stop)
-  const folder = mkdtempSync(join(tmpdir(), "tenure-doctor-"))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
-  const environment = { TENURE_URL: server.url, XDG_CONFIG_HOME: folder }
-  const admin = tenureWith({ ...environment, TENURE_TOKEN: token })
-  expect(await admin("doctor")).toMatchObject({ code: 0, stdout: expect.stringContaining("clock") })
-  await admin("projects", "create", "p")
-  const failing = await startReceiver((response) => response.writeHead(500).end())
-  onTestFinished(failing.close)
-  const made = await admin("webhooks", "create", failing.url, "-p", "p", "--json")
-  const other = JSON.parse(made.stdout).id
-  await admin("webhooks", "ping", other, "-p", "p")
-  await expect.poll(async () => (await admin("doctor")).stdout).toContain(`fail for: ${other} of p`)
-  expect(await admin("doctor")).toMatchObject({ code: 0 })
-  const { close, url } = await startReceiver((response) => response.writeHead(410).end())
-  onTestFinished(close)
-  const { id } = JSON.parse((await admin("webhooks", "create", url, "-p", "p", "--json")).stdout)
-  await admin("webhooks", "ping", id, "-p", "p")
-  await expect.poll(async () => (await admin("doctor")).stdout).toContain(`1 disabled: ${id} of p`)
-  expect((await admin("webhooks", "list", "-p", "p")).stdout).toMatch(
+  const environment = { TENURE_URL: server.url, XDG_CONFIG_HOME: temporaryFolder() }
+  const { json, print, run } = tenureWith({ ...environment, TENURE_TOKEN: token })
+  const createFor = async (status: number) => {
+    const { close, url } = await startReceiver((response) => response.writeHead(status).end())
+    onTestFinished(close)
+    const { id } = await json`webhooks create ${url} -p p`
+    await print`webhooks ping ${id} -p p`
+    return String(id)
+  }
+  const found = async () => (await run`doctor`).stdout
+  expect(await print`doctor`).toContain("clock")
+  await print`projects create p`
+  const failing = await createFor(500)
+  await expect.poll(found).toContain(`fail for: ${failing} of p`)
+  await print`doctor`
+  const gone = await createFor(410)
+  await expect.poll(found).toContain(`1 disabled: ${gone} of p`)
+  expect(await print`webhooks list -p p`).toMatch(
     /disabled +HTTP 410 · \d+ s ago +http\S+ +\d{4}-\S+ +1$/m,
   )
-  expect(await admin("doctor")).toMatchObject({ code: 1 })
-  const issued = JSON.parse((await admin("keys", "issue", "-p", "p", "--json")).stdout)
-  const client = await tenureWith({ ...environment, TENURE_TOKEN: issued.token })("doctor")
-  expect(client).toMatchObject({ code: 1, stdout: expect.stringContaining("admin") })
-  await server.stop()
-  const away = await admin("doctor", "--json")
-  expect(away).toMatchObject({ code: 1, stdout: expect.stringContaining("nobody answers") })
+  expect(await run`doctor`).toMatchObject({ code: 1 })
+  const key = await json`keys issue -p p`
+  const client = tenureWith({ ...environment, TENURE_TOKEN: key.token })
+  const needed = { code: 1, stdout: expect.stringContaining("admin") }
+  expect(await client.run`doctor`).toMatchObject(needed)
 })
 
 it("the doctor knows what is too much", () => {

@@ -3,49 +3,45 @@
  * it. `KILLS=200 npm run test:system -- cli/test/files` kills it more often.
  */
 
-import { execFile, spawn } from "node:child_process"
-import { once } from "node:events"
 import { readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
-import { promisify } from "node:util"
+import { memory } from "@tenure/memory"
 import * as FastCheck from "fast-check"
-import { describe, expect, it, onTestFinished } from "vitest"
-import { bareEnvironment, binary, command } from "./programs.ts"
-import { useProjects } from "./projects.ts"
+import { describe, expect, it } from "vitest"
+import { type Environment, jsonLines } from "./in-process.ts"
+import { shell, startCommand } from "./programs.ts"
 import { startProxy } from "./proxy.ts"
+import { useServer } from "./server.ts"
 
-const { begin, url } = useProjects()
+// With the changes of all members.
+const { begin, url } = useServer({ stores: memory({ history: 1_000_000 }) })
 
 const date = "2098-01-01T00:00:00.000Z"
+const head = "user_id,end_date,state,metadata"
 
 it("the lines that are refused never replace standard input", async () => {
-  const { environment, pathOf } = await begin()
-  const input = pathOf("members.csv")
-  writeFileSync(input, "user_id,end_date\na b,2098-01-01\n")
-  const line = `${binary} members import - --refused ${input} < ${input}`
-  const env = { ...bareEnvironment, ...environment }
-  await expect(promisify(execFile)("/bin/sh", ["-c", line], { env })).rejects.toMatchObject({
-    code: 2,
-  })
-  expect(readFileSync(input, "utf8")).toBe("user_id,end_date\na b,2098-01-01\n")
+  const { environment, fileWith } = await begin()
+  const text = "user_id,end_date\na b,2098-01-01\n"
+  const input = fileWith("members.csv", text)
+  const line = `tenure members import - --refused ${input} < ${input}`
+  expect(await shell(line, environment)).toMatchObject({ code: 2 })
+  expect(readFileSync(input, "utf8")).toBe(text)
 })
 
 it.runIf(process.platform === "linux")(
   "an export goes to pipes and to standard output",
   async () => {
     const { environment, folder, pathOf } = await begin()
-    const env = { ...bareEnvironment, ...environment }
-    const all = `${binary} members export -o`
-    const lines = [
-      `(echo before; ${all} /dev/stdout; echo after) >> ${pathOf("out")}`,
-      `${all} /dev/stdout | cat > ${pathOf("piped")}`,
-      `mkfifo ${pathOf("fifo")}; ${all} ${pathOf("fifo")} & cat < ${pathOf("fifo")} > ${pathOf("read")}; wait`,
-    ]
-    for (const line of lines) await promisify(execFile)("/bin/sh", ["-c", line], { env })
-    const head = "user_id,end_date,state,metadata\n"
-    expect(readFileSync(pathOf("out"), "utf8")).toBe(`before\n${head}after\n`)
-    for (const name of ["piped", "read"]) expect(readFileSync(pathOf(name), "utf8")).toBe(head)
+    for (const line of [
+      "(echo before; tenure members export -o /dev/stdout; echo after) >> out",
+      "tenure members export -o /dev/stdout | cat > piped",
+      "mkfifo fifo; tenure members export -o fifo & cat < fifo > read; wait",
+    ])
+      expect(await shell(line, environment, folder)).toMatchObject({ code: 0 })
+    expect(readFileSync(pathOf("out"), "utf8")).toBe(`before\n${head}\nafter\n`)
+    for (const name of ["piped", "read"])
+      expect(readFileSync(pathOf(name), "utf8")).toBe(`${head}\n`)
     expect(readdirSync(folder).toSorted()).toEqual(["fifo", "out", "piped", "read"])
   },
 )
@@ -61,19 +57,16 @@ interface Kill {
 /** Runs the command until it is killed, or ends before. */
 const runUntil = async (
   { delay, requests, signal }: Kill,
-  environment: Readonly<Record<string, string>>,
+  environment: Environment,
   ...args: ReadonlyArray<string>
 ) => {
-  const [node = "", ...rest] = command(...args)
   let left = requests
   const proxy = await startProxy(url(), () => {
     if (left-- === 0) void setTimeout(delay).then(() => child.kill(signal))
     return "passed"
   })
-  const env = { ...bareEnvironment, ...environment, TENURE_URL: proxy }
-  const child = spawn(node, rest, { env, stdio: "ignore" })
-  onTestFinished(() => void child.kill("SIGKILL"))
-  await once(child, "close")
+  const { child, ended } = startCommand({ ...environment, TENURE_URL: proxy }, ...args)
+  await ended
 }
 
 const kills = FastCheck.array(
@@ -91,38 +84,30 @@ const timeout = 120_000 + settings.numRuns * 20_000
 
 /** What a process leaves if it could clean up. */
 const expectNoDrafts = (folder: string, { signal }: Kill) => {
-  if (signal === "SIGKILL")
-    for (const name of readdirSync(folder).filter((one) => one.endsWith(".part")))
-      rmSync(join(folder, name))
-  expect(readdirSync(folder).filter((name) => name.endsWith(".part"))).toEqual([])
+  const drafts = readdirSync(folder).filter((name) => name.endsWith(".part"))
+  if (signal === "SIGKILL") for (const name of drafts) rmSync(join(folder, name))
+  else expect(drafts).toEqual([])
 }
 
 describe("a command that is killed", { timeout }, () => {
-  const total = 21_000
-
   // Three parts, with lines that are refused in each of them.
   const isBad = (index: number): boolean => index % 1000 === 7
-  const lines = Array.from({ length: total }, (_, index) =>
+  const lines = Array.from({ length: 21_000 }, (_, index) =>
     isBad(index) ? `user ${index},${date}` : `${100_000 + index},${date}`,
   )
   const text = ["user_id,end_date", ...lines, ""].join("\n")
   const members = lines.filter((_, index) => !isBad(index)).map((line) => `${line},active,`)
-  const exported = ["user_id,end_date,state,metadata", ...members, ""].join("\n")
+  const exported = [head, ...members, ""].join("\n")
   const numbers = lines.flatMap((_, index) => (isBad(index) ? [index + 2] : []))
 
-  const numbersIn = (refused: string): ReadonlyArray<number> =>
-    refused
-      .trim()
-      .split("\n")
-      .map((line) => JSON.parse(line).line)
+  const numbersIn = (file: string) => jsonLines(file).map(({ line }) => line)
 
   it("imports every member once in the end, and its files are the old or the new ones", async () => {
     await FastCheck.assert(
       FastCheck.asyncProperty(kills, async (all) => {
-        const { environment, folder, pathOf, tenure } = await begin()
-        const [input, refused] = [pathOf("members.csv"), pathOf("bad.json")]
-        writeFileSync(input, text)
-        writeFileSync(refused, "earlier\n")
+        const { environment, fileWith, folder, lines: list, pathOf, print, run } = await begin()
+        const input = fileWith("members.csv", text)
+        const refused = fileWith("bad.json", "earlier\n")
         for (const kill of all) {
           await runUntil(kill, environment, "members", "import", input, "--refused", refused)
           expect(readFileSync(input, "utf8")).toBe(text)
@@ -130,30 +115,24 @@ describe("a command that is killed", { timeout }, () => {
           const found = readFileSync(refused, "utf8")
           if (found !== "earlier\n") expect(numbersIn(found)).toEqual(numbers)
         }
-        const last = await tenure("members", "import", input, "--refused", refused, "--json")
+        const last = await run`members import ${input} --refused ${refused} --json`
         expect(last.code).toBe(1)
-        expect(JSON.parse(last.stdout)).toMatchObject({
-          members: members.length,
-          refused: numbers.length,
-        })
+        const counted = { members: members.length, refused: numbers.length }
+        expect(JSON.parse(last.stdout)).toMatchObject(counted)
         expect(numbersIn(readFileSync(refused, "utf8"))).toEqual(numbers)
         expect(readFileSync(input, "utf8")).toBe(text)
-        const list = await tenure("members", "export", "-o", pathOf("all.csv"))
-        expect(list.code).toBe(0)
+        await print`members export -o ${pathOf("all.csv")}`
         expect(readFileSync(pathOf("all.csv"), "utf8")).toBe(exported)
-        for (const id of ["100000", "112000", "120999"]) {
-          const { stdout } = await tenure("members", "history", id, "--json")
-          expect(stdout.trim().split("\n")).toHaveLength(1)
-        }
+        for (const id of ["100000", "112000", "120999"])
+          expect(await list`members history ${id}`).toHaveLength(1)
       }),
       settings,
     )
   })
 
   it("leaves the earlier export, or has the new one", async () => {
-    const { environment, folder, pathOf, tenure } = await begin()
-    writeFileSync(pathOf("members.csv"), text)
-    await tenure("members", "import", pathOf("members.csv"))
+    const { environment, fileWith, folder, pathOf, print, run } = await begin()
+    await run`members import ${fileWith("members.csv", text)}`
     const output = pathOf("all.csv")
     await FastCheck.assert(
       FastCheck.asyncProperty(kills, FastCheck.nat({ max: 22 }), async (all, later) => {
@@ -167,7 +146,7 @@ describe("a command that is killed", { timeout }, () => {
       }),
       settings,
     )
-    expect(await tenure("members", "export", "-o", output)).toMatchObject({ code: 0 })
+    await print`members export -o ${output}`
     expect(readFileSync(output, "utf8")).toBe(exported)
   })
 })

@@ -1,4 +1,4 @@
-/** The commands that pages name exist, with their flags. */
+/** What `--help` shows, and that the commands which pages name exist, with their flags. */
 
 import { readFileSync } from "node:fs"
 import { glob } from "node:fs/promises"
@@ -22,8 +22,6 @@ for await (const file of glob(
   files.push(file)
 }
 
-const texts = files.map((file) => ({ file, text: readFileSync(new URL(file, root), "utf8") }))
-
 /** Returns what is in code spans, and the lines of code blocks. */
 const codeIn = (text: string): ReadonlyArray<string> => {
   const blocks = [...text.matchAll(/^ *```.*\n(.*?)^ *```$/gms)].map(([, code = ""]) => code)
@@ -39,21 +37,21 @@ const commandsIn = (line: string): ReadonlyArray<ReadonlyArray<string>> =>
     return words === undefined ? [] : [words.trim().split(/\s+/)]
   })
 
-const commands = texts.flatMap(({ file, text }) =>
-  codeIn(text)
+const commands = files.flatMap((file) =>
+  codeIn(readFileSync(new URL(file, root), "utf8"))
     .flatMap(commandsIn)
     .map((words) => ({ file, words })),
 )
+
+const subcommandsOf = (command: Command.Command.Any): ReadonlyArray<Command.Command.Any> =>
+  command.subcommands.flatMap((group) => group.commands)
 
 /** Returns the names of the command that words begin with, such as `members extend`. */
 const pathOf = (words: ReadonlyArray<string>): ReadonlyArray<string> => {
   const path: Array<string> = []
   let command: Command.Command.Any | undefined = tenure
   for (const word of words) {
-    const subcommands: ReadonlyArray<Command.Command.Any> = command.subcommands.flatMap(
-      (group) => group.commands,
-    )
-    command = subcommands.find(({ name }) => name === word)
+    command = subcommandsOf(command).find(({ name }) => name === word)
     if (command === undefined) return path
     path.push(word)
   }
@@ -64,37 +62,48 @@ const helps = new Map<string, string>()
 
 const helpOf = async (path: ReadonlyArray<string>): Promise<string> => {
   const name = path.join(" ")
-  const help = helps.get(name) ?? (await tenureWith({})(...path, "--help")).stdout
+  const help = helps.get(name) ?? (await tenureWith({}).print`${path} --help`)
   helps.set(name, help)
   return help
 }
 
+const pathsOf = (
+  command: Command.Command.Any,
+  path: ReadonlyArray<string> = [],
+): ReadonlyArray<ReadonlyArray<string>> => [
+  path,
+  ...subcommandsOf(command).flatMap((sub) => pathsOf(sub, [...path, sub.name])),
+]
+
+it.each(pathsOf(tenure).map((path) => ({ path, name: ["tenure", ...path].join(" ") })))(
+  "the help of $name has examples, all of it",
+  async ({ name, path }) => {
+    const [, examples = ""] = (await helpOf(path)).split("EXAMPLES\n")
+    expect(examples).toContain(name)
+  },
+)
+
 /** A placeholder, such as `COMMAND`, stands for every command. */
-const isPlaceholder = (word: string | undefined): boolean => /^[A-Z]+$/.test(word ?? "")
+const isPlaceholder = (word: string): boolean => /^[A-Z]+$/.test(word)
 
-it("finds the commands of the pages", () => {
-  expect(commands.length).toBeGreaterThan(50)
-})
-
-it("names only commands that exist", () => {
+it("pages name only commands that exist", () => {
   const unknown = commands.filter(
     ({ words: [first = ""], words }) =>
       !first.startsWith("-") && !isPlaceholder(first) && pathOf(words).length === 0,
   )
   expect(unknown).toEqual([])
+  expect(commands.length).toBeGreaterThan(50)
 })
 
-it("names only flags that the command has", async () => {
+it("pages name only flags that the command has", async () => {
   const wrong: Array<string> = []
   for (const { file, words } of commands) {
     const path = pathOf(words)
     const help = await helpOf(path)
     const flags = words.flatMap((word) => /^--?[a-z][\w-]*/.exec(word)?.[0] ?? [])
-    for (const flag of flags) {
-      if (!new RegExp(`${flag}(?![\\w-])`).test(help)) {
+    for (const flag of flags)
+      if (!new RegExp(`${flag}(?![\\w-])`).test(help))
         wrong.push(`${file}: tenure ${path.join(" ")} ${flag}`)
-      }
-    }
   }
   expect(wrong).toEqual([])
 })

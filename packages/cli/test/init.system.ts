@@ -23,14 +23,12 @@ const expectToServe = async (folder: string, file: string): Promise<void> => {
   expect(await (await fetch(extend(url, token))).json()).toMatchObject({ ok: true })
 }
 
-const hosts = [
+it.each([
   { host: "Express", dependencies: { express: "*" } },
   { host: "Fastify", dependencies: { fastify: "*" } },
   { host: "Hono", dependencies: { hono: "*", "@hono/node-server": "*" } },
   { host: "node:http", dependencies: {} },
-]
-
-it.each(hosts)("in a program with $host, tenure.js answers", async ({ dependencies, host }) => {
+])("in a program with $host, tenure.js answers", async ({ dependencies, host }) => {
   const folder = folderWith({ "package.json": { type: "module", dependencies } })
   expect(await writeServer(folder)).toContain(`Wrote tenure.js, which serves Tenure with ${host}.`)
   await expectToServe(folder, "tenure.js")
@@ -70,7 +68,8 @@ it("in programs in TypeScript, what is written has no type errors, and answers",
   const printed = await writeServer(join(folder, "nest"))
   expect(printed).toContain("Wrote src/tenure.mts, ")
   expect(printed).toContain("node dist/tenure.mjs ")
-  expect(await run(folder, tsc)).toEqual({ code: 0, stdout: "", stderr: "" })
+  const compiled = await run([process.execPath, tsc], { cwd: folder })
+  expect(compiled).toEqual({ code: 0, stdout: "", stderr: "" })
   await Promise.all(
     ["module/tenure.ts", "commonjs/tenure.mts", "dist/nest/src/tenure.mjs"].map((file) =>
       expectToServe(folder, file),

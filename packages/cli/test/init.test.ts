@@ -3,8 +3,8 @@
 import { existsSync, lstatSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it, onTestFinished, vi } from "vitest"
-import { tenureWith } from "./in-process.ts"
-import { extend, folderWith, tenureIn, writeServer } from "./programs.ts"
+import { refused, tenureWith } from "./in-process.ts"
+import { extend, folderWith, initIn, writeServer } from "./programs.ts"
 
 describe("in a program with Next.js", () => {
   it.each([
@@ -36,58 +36,39 @@ describe("in a program with Next.js", () => {
 describe("init", () => {
   it("never overwrites a file", async () => {
     const folder = folderWith({ "package.json": { type: "module" }, "tenure.js": "mine" })
-    const { code, stderr } = await tenureIn(folder, "init")
-    expect(code).toBe(1)
-    expect(stderr).toContain("tenure.js exists, and stays as it is.")
+    expect(await initIn(folder)).toMatchObject(refused(1, "tenure.js exists, and stays as it is."))
     expect(readFileSync(join(folder, "tenure.js"), "utf8")).toBe("mine")
   })
 
-  it("says which packages to install", async () => {
-    const folder = folderWith({ "package.json": { dependencies: { hono: "*" } } })
-    expect(await writeServer(folder)).toContain("npm install tenure @hono/node-server\n")
+  it("says which packages to install, of those that are not there", async () => {
+    const hono = folderWith({ "package.json": { dependencies: { hono: "*" } } })
+    expect(await writeServer(hono)).toContain("npm install tenure @hono/node-server\n")
+    const installed = folderWith({ "package.json": { devDependencies: { tenure: "*" } } })
+    expect(await writeServer(installed)).not.toContain("npm install")
   })
 
-  it("installs nothing that is there", async () => {
-    const folder = folderWith({ "package.json": { devDependencies: { tenure: "*" } } })
-    expect(await writeServer(folder)).not.toContain("npm install")
-  })
-
-  it("works without a package.json", async () => {
+  it("works without a package.json, and refuses one that is not JSON", async () => {
     expect(await writeServer(folderWith({}))).toContain("Wrote tenure.mjs, ")
-  })
-
-  it("refuses a package.json that is not JSON", async () => {
-    const folder = folderWith({})
-    writeFileSync(join(folder, "package.json"), "{")
-    const { code, stderr } = await tenureIn(folder, "init")
-    expect(code).toBe(1)
-    expect(stderr).toContain("package.json is not valid JSON.")
+    const broken = folderWith({ "package.json": "{" })
+    expect(await initIn(broken)).toMatchObject(refused(1, "package.json is not valid JSON."))
   })
 })
 
 describe("init --agents", () => {
   const guide = async (folder: string) => {
-    const { code, stderr, stdout } = await tenureIn(folder, "init", "--agents")
+    const { code, stderr, stdout } = await initIn(folder, "--agents")
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
     return { stdout, text: readFileSync(join(folder, "AGENTS.md"), "utf8") }
   }
 
-  it("writes AGENTS.md, and no server", async () => {
+  it("writes AGENTS.md, and no server, and changes nothing the second time", async () => {
     const folder = folderWith({ "package.json": {} })
     const { stdout, text } = await guide(folder)
     expect(stdout).toBe("Wrote the section about Tenure in AGENTS.md.\n")
     expect(text).toMatch(/^<!-- tenure: begin.*## Tenure.*<!-- tenure: end -->\n$/s)
     expect(existsSync(join(folder, "tenure.mjs"))).toBe(false)
-  })
-
-  it("changes nothing the second time", async () => {
-    const folder = folderWith({})
-    const { text } = await guide(folder)
-    const again = await guide(folder)
-    expect(again).toEqual({
-      stdout: "The section about Tenure in AGENTS.md is up to date.\n",
-      text,
-    })
+    const upToDate = "The section about Tenure in AGENTS.md is up to date.\n"
+    expect(await guide(folder)).toEqual({ stdout: upToDate, text })
   })
 
   it("keeps all other text, and replaces an earlier section", async () => {
@@ -96,8 +77,7 @@ describe("init --agents", () => {
     expect(text).toMatch(/^# Shop\n\nUse tabs\.\n\n<!-- tenure: begin/)
     const edited = `${text.replace("## Tenure", "## Old")}\nThe end, without a line break`
     writeFileSync(join(folder, "AGENTS.md"), edited)
-    const renewed = await guide(folder)
-    expect(renewed.text).toBe(`${text}\nThe end, without a line break`)
+    expect((await guide(folder)).text).toBe(`${text}\nThe end, without a line break`)
   })
 
   it("writes through a link", async () => {
@@ -113,30 +93,24 @@ describe("init --agents", () => {
     "<!-- tenure: begin; tenure init --agents writes what follows anew -->\n",
   ])("leaves a file with only the mark %s", async (text) => {
     const folder = folderWith({ "AGENTS.md": text })
-    const { code, stderr } = await tenureIn(folder, "init", "--agents")
-    expect(code).toBe(1)
-    expect(stderr).toContain("restore or remove both")
+    expect(await initIn(folder, "--agents")).toMatchObject(refused(1, "restore or remove both"))
     expect(readFileSync(join(folder, "AGENTS.md"), "utf8")).toBe(text)
   })
 
   it("explains a file that it cannot use", async () => {
     const folder = folderWith({ "AGENTS.md/file": "" })
-    const { code, stderr } = await tenureIn(folder, "init", "--agents")
-    expect(code).toBe(1)
-    expect(stderr).toContain("The file AGENTS.md cannot be used")
+    const told = "The file AGENTS.md cannot be used"
+    expect(await initIn(folder, "--agents")).toMatchObject(refused(1, told))
   })
 
   it("names commands and pages that exist", async () => {
     const { text } = await guide(folderWith({}))
-    const commands = [...text.matchAll(/^- `npx tenure ([a-z ]*)/gm)].map(([, words = ""]) =>
-      words
-        .trim()
-        .split(" ")
-        .filter((word) => word !== ""),
-    )
+    const commands = [...text.matchAll(/^- `npx tenure ([a-z ]*)/gm)].map(([, one = ""]) => one)
     expect(commands).toHaveLength(5)
-    for (const words of commands)
-      expect(await tenureWith({})(...words, "--help"), words.join(" ")).toMatchObject({ code: 0 })
+    for (const one of commands) {
+      const words = one.trim() === "" ? [] : one.trim().split(" ")
+      await tenureWith({}).print`${words} --help`
+    }
     const pages = [...text.matchAll(/blob\/main\/([\w./-]+)\)/g)].map(([, path = ""]) => path)
     expect(pages.length).toBeGreaterThan(4)
     for (const page of pages)

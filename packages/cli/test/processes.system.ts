@@ -1,52 +1,34 @@
 /** The command as a process: its output, its exit codes, signals, and questions on a terminal. */
 
-import { type StdioOptions, execFile, spawn } from "node:child_process"
+import { spawn } from "node:child_process"
 import { once } from "node:events"
-import { closeSync, openSync } from "node:fs"
-import { text } from "node:stream/consumers"
 import { setTimeout } from "node:timers/promises"
-import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest"
-import { tenureWith } from "./in-process.ts"
-import { bareEnvironment, binary, command } from "./programs.ts"
+import { beforeAll, expect, it } from "vitest"
+import { type Environment, tenureWith } from "./in-process.ts"
+import { bareEnvironment, binary, shell, startCommand } from "./programs.ts"
 import { startProxy } from "./proxy.ts"
-import { type Server, startServer, token } from "./server.ts"
+import { useServer } from "./server.ts"
 
-let server: Server
-let environment: Readonly<Record<string, string>>
+const server = useServer()
+let environment: Environment
 
 beforeAll(async () => {
-  server = await startServer()
-  environment = { TENURE_URL: server.url, TENURE_TOKEN: token, TENURE_PROJECT: "p" }
-  await tenureWith(environment)("projects", "create", "p")
-  await tenureWith(environment)("members", "grant", "1", "2098-01-01")
+  const begun = await server.begin()
+  environment = begun.environment
+  await begun.print`members grant 1 2098-01-01`
 })
-
-afterAll(() => server.stop())
-
-const start = (words: string, stdout: number | "pipe" = "pipe") => {
-  const [node = "", ...rest] = command(...words.split(" "))
-  const stdio: StdioOptions = ["ignore", stdout, "pipe"]
-  const child = spawn(node, rest, { env: { ...bareEnvironment, ...environment }, stdio })
-  onTestFinished(() => void child.kill("SIGKILL"))
-  if (child.stderr === null) expect.fail("no standard error")
-  const stderr = text(child.stderr)
-  const ended = once(child, "close").then(async ([code]) => ({ code, stderr: await stderr }))
-  return { child, ended }
-}
 
 it.each(["members list --json", "members export"])(
   "%s ends without a word when nobody reads it",
   async (words) => {
-    const { child, ended } = start(words)
-    child.stdout?.destroy()
-    expect(await ended).toEqual({ code: 0, stderr: "" })
+    const { child, ended } = startCommand(environment, ...words.split(" "))
+    child.stdout.destroy()
+    expect(await ended).toMatchObject({ code: 0, stderr: "" })
   },
 )
 
 it.each(["members list", "members export"])("%s fails if it cannot print", async (words) => {
-  const full = openSync("/dev/full", "w")
-  onTestFinished(() => closeSync(full))
-  expect(await start(words, full).ended).toEqual({
+  expect(await shell(`tenure ${words} > /dev/full`, environment)).toMatchObject({
     code: 1,
     stderr: expect.stringContaining("ENOSPC"),
   })
@@ -55,10 +37,10 @@ it.each(["members list", "members export"])("%s fails if it cannot print", async
 it.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)(
   "listen ends on %s, and says where to go on",
   async (signal) => {
-    const { child, ended } = start("listen")
-    await once(child.stderr ?? expect.fail("no standard error"), "data")
+    const { child, ended } = startCommand(environment, "listen")
+    await once(child.stderr, "data")
     child.kill(signal)
-    expect(await ended).toEqual({
+    expect(await ended).toMatchObject({
       code: 130,
       stderr: expect.stringMatching(/To go on from here: --after \S+\n$/),
     })
@@ -68,15 +50,13 @@ it.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)(
 it("ends at once on a second Ctrl+C, and not when npm repeats the first one", async () => {
   // A server that never answers a change: the command waits, to undo it afterwards.
   let hasAsked = false
-  const silent = await startProxy(server.url, ({ method }) => {
+  const silent = await startProxy(server.url(), ({ method }) => {
     if (method === "GET") return "passed"
     hasAsked = true
     return "kept"
   })
-  const before = environment
-  environment = { ...before, TENURE_URL: silent }
-  const { child, ended } = start("trigger membership.granted")
-  environment = before
+  const atSilent = { ...environment, TENURE_URL: silent }
+  const { child, ended } = startCommand(atSilent, "trigger", "membership.granted")
   await expect.poll(() => hasAsked).toBe(true)
   child.kill("SIGINT")
   await setTimeout(50)
@@ -87,36 +67,28 @@ it("ends at once on a second Ctrl+C, and not when npm repeats the first one", as
   expect(await Promise.race([ended, setTimeout(20_000, "waits")])).toMatchObject({ code: 130 })
 })
 
-const run = (line: string): Promise<string> =>
-  new Promise((resolve) => {
-    execFile(
-      "/bin/sh",
-      ["-c", line],
-      { env: { ...bareEnvironment, ...environment } },
-      (_, stdout, stderr) => resolve(stdout + stderr),
-    )
-  })
-
 it("warns of TENURE_ variables that are misspelled", async () => {
   const warning = "There is no variable TENURE_PROJCT. Did you mean TENURE_PROJECT?"
-  const errorsOf = (rest: string) =>
-    run(`TENURE_PROJCT=p TENURE_PORT=tcp://x ${binary} ${rest} 2>&1 >/dev/null`)
-  expect(await errorsOf("--version")).toBe(`${warning}\n`)
-  expect(await errorsOf("profiles list --json")).toBe(`{"warning":{"message":"${warning}"}}\n`)
+  const given = { ...environment, TENURE_PROJCT: "p", TENURE_PORT: "tcp://x" }
+  expect((await shell("tenure --version", given)).stderr).toBe(`${warning}\n`)
+  const asJson = await shell("tenure profiles list --json", given)
+  expect(asJson.stderr).toBe(`{"warning":{"message":"${warning}"}}\n`)
 })
 
 it("ends with its exit code", async () => {
-  expect(await run(`${binary} projects get none --json; echo "code $?"`)).toContain("code 3")
-  expect(await run(`${binary} nothing; echo "code $?"`)).toContain("code 2")
+  expect(await shell("tenure projects get none --json", environment)).toMatchObject({ code: 3 })
+  expect(await shell("tenure nothing", environment)).toMatchObject({ code: 2 })
 })
 
 it("prints completions", async () => {
-  expect(await run(`${binary} --completions bash`)).toContain("extend-all")
+  const { stdout } = await shell("tenure --completions bash", environment)
+  expect(stdout).toContain("extend-all")
 })
 
 it.runIf(process.platform === "linux")("asks on a terminal", async () => {
-  await tenureWith(environment)("projects", "create", "terminal")
-  await tenureWith(environment)("members", "grant", "1", "2098-01-01", "-p", "terminal")
+  const { print } = tenureWith(environment)
+  await print`projects create terminal`
+  await print`members grant 1 2098-01-01 -p terminal`
   const extend = `${binary} extend-all terminal 2097-01-01`
   const child = spawn("script", ["-qefc", extend, "/dev/null"], {
     env: { ...bareEnvironment, ...environment },

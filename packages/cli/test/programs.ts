@@ -1,4 +1,4 @@
-/** Folders with programs, in which the command runs, and the programs that it writes. */
+/** The command as a process, and folders with programs, in which it runs and writes others. */
 
 import { execFile, spawn } from "node:child_process"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
@@ -8,24 +8,72 @@ import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { freePort } from "@tenure/testing/conformance"
 import { expect, inject, onTestFinished } from "vitest"
-import { type Ended, tenureWith } from "./in-process.ts"
+import { type Ended, type Environment, tenureWith } from "./in-process.ts"
 
 declare module "vitest" {
   interface ProvidedContext {
     readonly commandFile: string
     readonly databaseUrl: string
-    readonly serverFile: string
   }
 }
 
 const pathOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
 
-const node = (file: string, ...rest: ReadonlyArray<string>) => [
-  "-C",
-  "@tenure/source",
-  file,
+/** The environment of a process that knows nothing of where Tenure is. */
+export const bareEnvironment = {
+  PATH: process.env["PATH"],
+  NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
+}
+
+/** Runs a program to its end. */
+export const run = (
+  words: ReadonlyArray<string>,
+  options: { readonly cwd?: string; readonly env?: object } = {},
+): Promise<Ended> => {
+  const [program = "", ...args] = words
+  const env = { ...bareEnvironment, ...options.env }
+  return promisify(execFile)(program, args, { ...options, env }).then(
+    (printed) => ({ code: 0, ...printed }),
+    ({ code, stderr, stdout }) => ({ code, stderr, stdout }),
+  )
+}
+
+/** The command, as words. */
+export const command = (...rest: ReadonlyArray<string>): ReadonlyArray<string> => [
+  process.execPath,
+  inject("commandFile"),
   ...rest,
 ]
+
+/** A program from its sources, as words. */
+const fromSource = (file: string) => [process.execPath, "-C", "@tenure/source", file]
+
+/** The command from its sources, as words. */
+export const commandFromSource = (...rest: ReadonlyArray<string>): ReadonlyArray<string> => [
+  ...fromSource(pathOf("../../tenure/src/bin/tenure.ts")),
+  ...rest,
+]
+
+/** The command for a shell. */
+export const binary = command().join(" ")
+
+/** Runs a line in a shell that has the command as `tenure`. */
+export const shell = (line: string, env: Environment, cwd = process.cwd()): Promise<Ended> =>
+  run(["/bin/sh", "-ec", line.replaceAll(/\b(npx )?tenure /g, `${binary} `)], { cwd, env })
+
+/** Starts the command as a process until the test ends. */
+export const startCommand = (env: Environment, ...args: ReadonlyArray<string>) => {
+  const [node = "", ...rest] = command(...args)
+  const child = spawn(node, rest, { env: { ...bareEnvironment, ...env }, stdio: "pipe" })
+  onTestFinished(() => void child.kill("SIGKILL"))
+  const printed = { stdout: "", stderr: "" }
+  child.stdout.on("data", (chunk) => (printed.stdout += String(chunk)))
+  child.stderr.on("data", (chunk) => (printed.stderr += String(chunk)))
+  const ended = new Promise<Ended>((resolve) => {
+    child.once("close", (code) => resolve({ code: code ?? -1, ...printed }))
+  })
+  return { child, printed, ended }
+}
 
 /** Makes a folder with files, in which the packages of these tests can be imported. */
 export const folderWith = (files: Readonly<Record<string, string | object>>): string => {
@@ -41,41 +89,12 @@ export const folderWith = (files: Readonly<Record<string, string | object>>): st
   return folder
 }
 
-/** The environment of a process that knows nothing of where Tenure is. */
-export const bareEnvironment = {
-  PATH: process.env["PATH"],
-  NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
-}
-
-/** Runs a program to its end. */
-export const run = (folder: string, ...words: ReadonlyArray<string>): Promise<Ended> =>
-  promisify(execFile)(process.execPath, words, { cwd: folder }).then(
-    (printed) => ({ code: 0, ...printed }),
-    ({ code, stderr, stdout }) => ({ code, stderr, stdout }),
-  )
-
-/** The command with arguments, as words. */
-export const command = (...rest: ReadonlyArray<string>): ReadonlyArray<string> => [
-  process.execPath,
-  inject("commandFile"),
-  ...rest,
-]
-
-/** The command from its sources, as words. */
-export const commandFromSource = (...rest: ReadonlyArray<string>): ReadonlyArray<string> => [
-  process.execPath,
-  ...node(pathOf("../../tenure/src/bin/tenure.ts"), ...rest),
-]
-
-/** The command for a shell. */
-export const binary = command().join(" ")
-
-/** Runs the command in this process, in a folder. */
-export const tenureIn = async (folder: string, ...args: ReadonlyArray<string>): Promise<Ended> => {
+/** Has `init` write something in a folder. */
+export const initIn = async (folder: string, ...flags: ReadonlyArray<string>): Promise<Ended> => {
   const before = process.cwd()
   process.chdir(folder)
   try {
-    return await tenureWith({})(...args)
+    return await tenureWith({}).run`init ${flags}`
   } finally {
     process.chdir(before)
   }
@@ -83,7 +102,7 @@ export const tenureIn = async (folder: string, ...args: ReadonlyArray<string>): 
 
 /** Has `init` write a server in a folder, and returns what it says. */
 export const writeServer = async (folder: string): Promise<string> => {
-  const { code, stderr, stdout } = await tenureIn(folder, "init")
+  const { code, stderr, stdout } = await initIn(folder)
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
   return stdout
 }
@@ -91,7 +110,8 @@ export const writeServer = async (folder: string): Promise<string> => {
 /** Starts a server until the end of the test, and returns its URL and the token that it prints. */
 export const start = async (folder: string, file: string) => {
   const port = await freePort()
-  const server = spawn(process.execPath, node(file), {
+  const [node = "", ...rest] = fromSource(file)
+  const server = spawn(node, rest, {
     cwd: folder,
     env: { ...bareEnvironment, PORT: String(port) },
     stdio: ["ignore", "pipe", "inherit"],

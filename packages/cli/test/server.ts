@@ -1,77 +1,73 @@
-/** The bundled server, as a process of its own. */
+/** A server of Tenure in this process, and what commands need to use it. */
 
-import { spawn } from "node:child_process"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { createInterface } from "node:readline"
-import { afterAll, beforeAll, inject } from "vitest"
-import { bareEnvironment } from "./programs.ts"
+import { type CreateTenureOptions, createTenure } from "@tenure/core"
+import { memory } from "@tenure/memory"
+import { nodeTransport, serve } from "@tenure/node-http"
+import { afterAll, beforeAll } from "vitest"
+import { temporaryFolder, tenureWith } from "./in-process.ts"
 
 /** The token of an admin. */
 export const token = "tnr_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"
 
-/** A server that listens. */
-export interface Server {
-  readonly url: string
-  readonly stop: () => Promise<void>
+const plenty = { limit: 100_000, window: "1 minute" } as const
+
+/** Starts a server with an admin's key and without limits that matter. */
+export const startServer = async (options: Partial<CreateTenureOptions> = {}, port = 0) => {
+  const tenure = await createTenure({
+    stores: memory(),
+    transport: nodeTransport,
+    webhooks: { allowedNetworks: ["127.0.0.0/8"] },
+    rateLimits: { perKey: plenty, perAddress: plenty, burst: plenty },
+    ...options,
+  })
+  if ((await tenure.apiKeys.list()).length === 0)
+    await tenure.apiKeys.issue({ projects: "all", role: "admin", name: "an admin", token })
+  const { close, url } = await serve(tenure, { port, shutdownTimeout: 0 })
+  const stop = async () => {
+    await close()
+    await tenure.close()
+  }
+  return { url, stop }
 }
 
-/** Starts the server with an admin's key and without limits that matter. */
-export const startServer = async (
-  environment: Readonly<Record<string, string>> = {},
-): Promise<Server> => {
-  const folder = mkdtempSync(join(tmpdir(), "tenure-server-"))
-  const seed = join(folder, "seed.json")
-  writeFileSync(seed, JSON.stringify({ projects: [], api_keys: [{ token, role: "admin" }] }))
-  const child = spawn(process.execPath, [inject("serverFile")], {
-    env: {
-      ...bareEnvironment,
-      PORT: "0",
-      DATABASE_URL: "memory:",
-      SEED_FILE: seed,
-      RATE_LIMIT_PER_KEY: "100000",
-      RATE_LIMIT_PER_IP: "100000",
-      RATE_LIMIT_BURST: "100000",
-      WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8",
-      ...environment,
-    },
-    stdio: ["ignore", "pipe", "inherit"],
-  })
-  const ended = new Promise<void>((resolve) => {
-    child.once("close", () => resolve())
-  })
-  const url = await new Promise<string>((resolve, reject) => {
-    child.once("exit", (code) => reject(new Error(`exit code ${code}`)))
-    createInterface(child.stdout).on("line", (line) => {
-      const [, found] = /Tenure listens on ([^\s"]+)/.exec(line) ?? []
-      if (found !== undefined) resolve(found)
-    })
-  })
-  return {
-    url,
-    stop: async () => {
-      child.kill("SIGKILL")
-      await ended
-      rmSync(folder, { recursive: true, force: true })
-    },
-  }
-}
+/** Has a server run while the tests of a file do. */
+export const useServer = (options: Partial<CreateTenureOptions> = {}) => {
+  const parent = temporaryFolder()
+  let server: Awaited<ReturnType<typeof startServer>>
+  let count = 0
 
-/** Has a server run while the tests of a file do, and then calls a function with its environment. */
-export const useServer = (
-  prepare: (environment: Readonly<Record<string, string>>) => Promise<unknown> = async () => {},
-) => {
-  let server: Server | undefined
-  const url = (): string => {
-    if (server === undefined) throw new TypeError("It has not started.")
-    return server.url
-  }
-  const environment = () => ({ TENURE_URL: url(), TENURE_TOKEN: token })
   beforeAll(async () => {
-    server = await startServer()
-    await prepare(environment())
+    server = await startServer(options)
   })
   afterAll(() => server?.stop())
-  return { url, environment }
+
+  const environment = () => ({
+    TENURE_URL: server.url,
+    TENURE_TOKEN: token,
+    XDG_CONFIG_HOME: parent,
+  })
+
+  return {
+    folder: parent,
+    url: () => server.url,
+    environment,
+    ...tenureWith(environment),
+    /** Makes a project, a folder for its files, and commands in it. */
+    begin: async () => {
+      count += 1
+      const folder = join(parent, String(count))
+      mkdirSync(folder)
+      const inProject = { ...environment(), TENURE_PROJECT: `project-${count}` }
+      const tenure = tenureWith(inProject)
+      await tenure.print`projects create ${inProject.TENURE_PROJECT}`
+      const pathOf = (name: string): string => join(folder, name)
+      const fileWith = (name: string, ...lines: ReadonlyArray<string>): string => {
+        writeFileSync(pathOf(name), lines.join("\n"))
+        return pathOf(name)
+      }
+      return { ...tenure, folder, environment: inProject, pathOf, fileWith }
+    },
+  }
 }

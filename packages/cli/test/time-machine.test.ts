@@ -1,4 +1,4 @@
-/** The machine behind `tenure dev --from`. */
+/** The machine behind `tenure dev --from`: a copy, its clock, and its journal. */
 
 import { EventEmitter } from "node:events"
 import type { Event } from "@tenure/core"
@@ -24,118 +24,102 @@ const day = 24 * hour
 const projectId = "shop"
 const url = "https://shop.example/hook"
 
-interface Told {
-  readonly events: Array<Event>
-  readonly requests: Array<SentRequest>
-}
+type Stands = TimeMachineOptions["witness"]["stands"]
 
-const open = async (given: Partial<TimeMachineOptions> = {}) => {
-  const told: Told = { events: [], requests: [] }
+/** Opens a machine with members that end after the start by some time, and a webhook. */
+const open = async (
+  ends: Readonly<Record<string, number>> = {},
+  status: TimeMachineOptions["statusOf"] = () => 204,
+  stands: Stands = () => undefined,
+) => {
+  const events: Array<Event> = []
+  const requests: Array<SentRequest> = []
   const machine = await startTimeMachine({
     start,
     projectId,
     witness: {
-      event: (event) => void told.events.push(event),
-      request: (request) => void told.requests.push(request),
-      stands: () => undefined,
+      event: (event) => void events.push(event),
+      request: (request) => void requests.push(request),
+      stands,
     },
-    statusOf: () => 204,
+    statusOf: status,
     onFault: (message) => {
       throw new Error(message)
     },
-    ...given,
   })
   onTestFinished(machine.close)
-  await machine.tenure.memberships.createProject(projectId)
-  return { ...machine, told }
-}
-
-/** Loads members that end after the start by some time. */
-const load = async (
-  { clock, tenure, told }: Awaited<ReturnType<typeof open>>,
-  ends: Readonly<Record<string, number>>,
-) => {
+  const { clock, tenure } = machine
+  await tenure.memberships.createProject(projectId)
   const memberships = Object.entries(ends).map(([userId, after]) => ({
     userId,
     endDate: start + after,
   }))
   await tenure.memberships.import({ projectId, memberships })
   await clock.moveTo(start)
-  await tenure.webhooks.create({ projectId, url })
-  told.events.length = 0
+  const { secret } = await tenure.webhooks.create({ projectId, url })
+  events.length = 0
+  /** The time after the start, type and user of each request. */
+  const shown = () =>
+    requests.map(({ at, body }) => {
+      const { data, type } = JSON.parse(body)
+      return `${(at - start) / hour} h ${type.split(".")[1]} ${data.user_id}`
+    })
+  return { clock, tenure, events, requests, secret, shown }
 }
-
-/** The time after the start, type and user of each request. */
-const shown = ({ requests }: Told) =>
-  requests.map(({ at, body }) => {
-    const { data, type } = JSON.parse(body)
-    return `${(at - start) / hour} h ${type.split(".")[1]} ${data.user_id}`
-  })
 
 describe("a copy", () => {
   it("announces each end once, with its reminders, at its time", async () => {
-    const machine = await open()
-    await load(machine, { long: 10 * day, short: 2 * day, over: -day })
-    await machine.clock.moveTo(start + 30 * day)
-    expect(shown(machine.told)).toEqual([
+    const { clock, requests, shown } = await open({ long: 10 * day, short: 2 * day, over: -day })
+    await clock.moveTo(start + 30 * day)
+    expect(shown()).toEqual([
       "24 h expiring short",
       "48 h expired short",
       "72 h expiring long",
       "216 h expiring long",
       "240 h expired long",
     ])
-    await machine.clock.moveTo(start + 365 * day)
-    expect(machine.told.requests).toHaveLength(5)
+    await clock.moveTo(start + 365 * day)
+    expect(requests).toHaveLength(5)
   })
 
   it("repeats no reminder from before the start, also after a bulk extension is undone", async () => {
-    const machine = await open()
-    const { clock, tenure, told } = machine
-    await load(machine, { soon: 3 * day })
-    const idempotencyKey = "once"
-    await tenure.memberships.extendAll({ projectId, by: "P1D", idempotencyKey })
+    const { clock, shown, tenure } = await open({ soon: 3 * day })
+    await tenure.memberships.extendAll({ projectId, by: "P1D", idempotencyKey: "once" })
     await clock.moveTo(start)
-    expect(shown(told).slice(1)).toEqual([])
+    expect(shown().slice(1)).toEqual([])
     await clock.moveTo(start + 4 * day)
-    expect(shown(told).slice(1)).toEqual(["72 h expiring soon", "96 h expired soon"])
+    expect(shown().slice(1)).toEqual(["72 h expiring soon", "96 h expired soon"])
 
-    const other = await open()
-    await load(other, { soon: 3 * day })
-    await other.tenure.memberships.extendAll({
-      projectId,
-      endDate: new Date(start + day),
-      mode: "neverShorten",
-    })
+    const other = await open({ soon: 3 * day })
+    const endDate = new Date(start + day)
+    await other.tenure.memberships.extendAll({ projectId, endDate, mode: "neverShorten" })
     await other.clock.moveTo(start + day)
-    expect(shown(other.told).slice(1)).toEqual([])
+    expect(other.shown().slice(1)).toEqual([])
     await other.clock.moveTo(start + 3 * day)
-    expect(shown(other.told).slice(1)).toEqual(["48 h expiring soon", "72 h expired soon"])
+    expect(other.shown().slice(1)).toEqual(["48 h expiring soon", "72 h expired soon"])
   })
 
   it("reminds of a membership that is granted after the start, but not at once", async () => {
-    const machine = await open()
-    await load(machine, {})
-    await machine.tenure.memberships.grant({ projectId, userId: "new", endDate: start + 3 * day })
+    const { clock, shown, tenure } = await open()
+    await tenure.memberships.grant({ projectId, userId: "new", endDate: start + 3 * day })
     // As at a server, this takes no move of the clock.
-    await expect.poll(() => shown(machine.told)).toEqual(["0 h granted new"])
-    await machine.clock.moveTo(start + 2 * day)
-    expect(shown(machine.told).slice(1)).toEqual(["48 h expiring new"])
+    await expect.poll(shown).toEqual(["0 h granted new"])
+    await clock.moveTo(start + 2 * day)
+    expect(shown().slice(1)).toEqual(["48 h expiring new"])
   })
 
   it("repeats failed requests as they would be, and disables the webhook after five days", async () => {
-    const machine = await open({ statusOf: () => 503 })
-    const { clock, tenure, told } = machine
-    await load(machine, { a: 1, b: 3.5 * day, c: 5.5 * day, d: 7.1 * day })
+    const ends = { a: 1, b: 3.5 * day, c: 5.5 * day, d: 7.1 * day }
+    const { clock, events, requests, tenure } = await open(ends, () => 503)
     await clock.moveTo(start + 2 * hour)
-    const delays = told.requests.map(({ at }) => at - start - 1)
+    const delays = requests.map(({ at }) => at - start - 1)
     // After 5 seconds, 5 minutes and 30 minutes, ± 20 %.
     expect(delays).toHaveLength(4)
     for (const [index, delay] of [0, 5000, 305_000, 2_105_000].entries())
       expect(Math.abs((delays[index] ?? NaN) - delay)).toBeLessThanOrEqual(0.2 * delay)
     await clock.moveTo(start + 30 * day)
-    expect(
-      told.events.map(({ type }) => type).filter((type) => type.startsWith("webhook.")),
-    ).toEqual(["webhook.failing", "webhook.failing", "webhook.failing", "webhook.disabled"])
+    const types = events.map(({ type }) => type).filter((type) => type.startsWith("webhook."))
+    expect(types).toEqual([...Array(3).fill("webhook.failing"), "webhook.disabled"])
     const [webhook] = await tenure.webhooks.health({ projectId })
     const since = (webhook?.disabled?.at ?? NaN) - start
     expect(since).toBeGreaterThanOrEqual(5 * day)
@@ -143,24 +127,19 @@ describe("a copy", () => {
   })
 
   it("has secrets of its own in each run", async () => {
-    const secretOf = async () => {
-      const { tenure } = await open()
-      return (await tenure.webhooks.create({ projectId, url })).secret
-    }
-    expect(await secretOf()).not.toBe(await secretOf())
+    const [first, second] = [await open(), await open()]
+    expect(first.secret).not.toBe(second.secret)
   })
 })
 
 describe("the clock", () => {
   it("knows what comes next, and goes there", async () => {
-    const machine = await open({ statusOf: (to) => (to === url ? 503 : 204) })
-    const { clock } = machine
-    await load(machine, { long: 8 * day })
+    const { clock, shown } = await open({ long: 8 * day }, (to) => (to === url ? 503 : 204))
     const at = start + day
     expect(await clock.next()).toEqual({ at, what: "a reminder for long, 7 d before the end" })
     await clock.step()
     expect(clock.now()).toBe(at)
-    expect(shown(machine.told)).toEqual(["24 h expiring long"])
+    expect(shown()).toEqual(["24 h expiring long"])
     const retry = await clock.next()
     expect(retry?.what).toBe("a delivery is tried again")
     await clock.step()
@@ -170,26 +149,22 @@ describe("the clock", () => {
   })
 
   it("does not expect another attempt after a delivery", async () => {
-    const machine = await open()
-    await load(machine, { long: 8 * day })
-    await machine.clock.step()
-    expect(shown(machine.told)).toEqual(["24 h expiring long"])
+    const { clock, shown } = await open({ long: 8 * day })
+    await clock.step()
+    expect(shown()).toEqual(["24 h expiring long"])
     const next = { at: start + 7 * day, what: "a reminder for long, 1 d before the end" }
-    expect(await machine.clock.next()).toEqual(next)
+    expect(await clock.next()).toEqual(next)
   })
 
   it("stands still if nothing is left to happen", async () => {
-    const machine = await open()
-    await load(machine, { over: -day })
-    expect(await machine.clock.next()).toBeUndefined()
-    await machine.clock.step()
-    expect(machine.clock.now()).toBe(start)
+    const { clock } = await open({ over: -day })
+    expect(await clock.next()).toBeUndefined()
+    await clock.step()
+    expect(clock.now()).toBe(start)
   })
 
   it("plays steadily, can be paused, and moves only one way at a time", async () => {
-    const machine = await open()
-    const { clock } = machine
-    await load(machine, { one: 10 * day, other: 3000 * day })
+    const { clock } = await open({ one: 10 * day, other: 3000 * day })
     await clock.play(1000 * day, 100)
     expect(clock.isPlaying()).toBe(true)
     expect(await clock.next()).toBeUndefined()
@@ -213,41 +188,40 @@ describe("the clock", () => {
     await expect(clock.step().then(clock.step)).rejects.toThrow("The clock is moving")
     await moving
   })
-})
 
-it("stops a long move where it is paused", async () => {
-  const machine = await open()
-  const { clock, told } = machine
-  const ends = Array.from({ length: 3000 }, (_, index) => [`u${index}`, index * day + 1] as const)
-  await load(machine, Object.fromEntries(ends))
-  const moving = clock.moveTo(start + 3000 * day)
-  await expect.poll(() => told.requests.length).toBeGreaterThan(0)
-  await clock.pause()
-  await moving
-  expect(clock.now()).toBeLessThan(start + 3000 * day)
+  it("stops a long move where it is paused", async () => {
+    const users = Array.from({ length: 3000 }, (_, index) => [`u${index}`, index * day + 1])
+    const { clock, requests } = await open(Object.fromEntries(users))
+    const moving = clock.moveTo(start + 3000 * day)
+    await expect.poll(() => requests.length).toBeGreaterThan(0)
+    await clock.pause()
+    await moving
+    expect(clock.now()).toBeLessThan(start + 3000 * day)
+  })
 })
 
 /** A terminal whose keys are `data` events. */
-const terminal = (setRawMode: (isRaw: boolean) => unknown = () => undefined) =>
-  Object.assign(new EventEmitter(), {
-    setRawMode,
-    resume: () => undefined,
-    pause: () => undefined,
-  })
+const terminal = (setRawMode: (isRaw: boolean) => unknown = () => undefined) => {
+  const stay = () => undefined
+  const input = Object.assign(new EventEmitter(), { setRawMode, resume: stay, pause: stay })
+  const press = (keys: string) => void input.emit("data", Buffer.from(keys))
+  return { input, press }
+}
 
 describe("past the end of the clock", () => {
   it("refuses to move, by naming the field", async () => {
     const { clock } = await open()
     await clock.moveTo(clock.end - day)
-    const refused = {
-      _tag: "InvalidInput",
-      message: expect.stringContaining("must lead to a time"),
-    }
-    const time = clock.end + 1
-    const advance = moveClock(clock, { _tag: "Advance", after: (now) => now + day + 1 })
-    await expect(advance).rejects.toMatchObject({ ...refused, field: "advance" })
-    const to = moveClock(clock, { _tag: "To", time })
-    await expect(to).rejects.toMatchObject({ ...refused, field: "to" })
+    const message = expect.stringContaining("must lead to a time")
+    for (const [field, command] of [
+      ["advance", { _tag: "Advance", after: (now: number) => now + day + 1 }],
+      ["to", { _tag: "To", time: clock.end + 1 }],
+    ] as const)
+      await expect(moveClock(clock, command)).rejects.toMatchObject({
+        _tag: "InvalidInput",
+        message,
+        field,
+      })
     expect(clock.now()).toBe(clock.end - day)
     await moveClock(clock, readClockCommand({ advance: "P1D" }))
     expect(clock.now()).toBe(clock.end)
@@ -255,25 +229,22 @@ describe("past the end of the clock", () => {
 
   it("says why keys do not move it", async () => {
     let stands = 0
-    const { clock } = await open({
-      witness: { event: () => undefined, request: () => undefined, stands: () => void stands++ },
-    })
+    const { clock } = await open({}, undefined, () => void stands++)
     await clock.moveTo(clock.end)
     const lines: Array<string> = []
-    const input = terminal()
-    const ended = Effect.runPromise(
-      Effect.scoped(obeyKeys(clock, input, (line) => lines.push(line))),
-    )
-    for (const key of "dwm") input.emit("data", Buffer.from(key))
+    const { input, press } = terminal()
+    const obeying = obeyKeys(clock, input, (line) => lines.push(line))
+    const ended = Effect.runPromise(Effect.scoped(obeying))
+    for (const key of "dwm") press(key)
     const refused = expect.stringContaining("must lead to a time")
     await expect.poll(() => lines).toEqual([refused, refused, refused])
     // The others move it by nothing, and say where it is.
     for (const key of "n ") {
       const before = stands
-      input.emit("data", Buffer.from(key))
+      press(key)
       await expect.poll(() => stands).toBe(before + 1)
     }
-    input.emit("data", Buffer.from("q"))
+    press("q")
     await ended
     expect(clock.now()).toBe(clock.end)
     expect(lines).toHaveLength(3)
@@ -281,15 +252,13 @@ describe("past the end of the clock", () => {
 })
 
 describe("commands", () => {
-  it("are one of five", () => {
-    expect(readClockCommand({ advance: "1 day" })).toMatchObject({ _tag: "Advance" })
-    expect(readClockCommand({ to: "2027-01-01T00:00:00.000Z" })).toEqual({
-      _tag: "To",
-      time: start,
-    })
-    expect(readClockCommand({ play: {} })).toEqual({ _tag: "Play", days: 30, seconds: 60 })
-    expect(readClockCommand({ pause: true })).toEqual({ _tag: "Pause" })
-    expect(readClockCommand({ step: true })).toEqual({ _tag: "Step" })
+  it.each([
+    [{ to: "2027-01-01T00:00:00.000Z" }, { _tag: "To", time: start }],
+    [{ play: {} }, { _tag: "Play", days: 30, seconds: 60 }],
+    [{ pause: true }, { _tag: "Pause" }],
+    [{ step: true }, { _tag: "Step" }],
+  ])("%j is one", (given, command) => {
+    expect(readClockCommand(given)).toEqual(command)
   })
 
   it.each([
@@ -325,25 +294,30 @@ describe("commands", () => {
     expect(() => readClockCommand(given)).toThrow(/must|known/)
   })
 
-  it("come from keys of a terminal", () => {
-    const clock = { now: () => Date.parse("2027-01-31T00:00:00.000Z"), isPlaying: () => false }
-    expect(commandOfKey(" ", clock)).toEqual({ _tag: "Play", days: 30, seconds: 60 })
-    expect(commandOfKey(" ", { ...clock, isPlaying: () => true })).toEqual({ _tag: "Pause" })
-    expect(commandOfKey("m", clock)).toEqual({
-      _tag: "To",
-      time: Date.parse("2027-02-28T00:00:00.000Z"),
-    })
-    expect(commandOfKey("\u0003", clock)).toBe("end")
-    expect(commandOfKey("x", clock)).toBeUndefined()
+  const at = (isPlaying = false) => ({
+    now: () => Date.parse("2027-01-31T00:00:00.000Z"),
+    isPlaying: () => isPlaying,
+  })
 
+  it.each([
+    [" ", at(), { _tag: "Play", days: 30, seconds: 60 }],
+    [" ", at(true), { _tag: "Pause" }],
+    ["m", at(), { _tag: "To", time: Date.parse("2027-02-28T00:00:00.000Z") }],
+    ["\u0003", at(), "end"],
+    ["x", at(), undefined],
+  ])("come from the key %j of a terminal", (key, clock, command) => {
+    expect(commandOfKey(key, clock)).toEqual(command)
+  })
+
+  it("come from keys until they are not listened to", () => {
     const raw: Array<boolean> = []
     const keys: Array<string> = []
-    const input = terminal((isRaw) => raw.push(isRaw))
+    const { input, press } = terminal((isRaw) => raw.push(isRaw))
     const stop = listenToKeys(input, (key) => keys.push(key))
-    input.emit("data", Buffer.from("n"))
-    input.emit("data", Buffer.from("\u001B[A"))
+    press("n")
+    press("\u001B[A")
     stop()
-    input.emit("data", Buffer.from("d"))
+    press("d")
     expect([keys, raw]).toEqual([["n"], [true, false]])
   })
 })
@@ -372,26 +346,22 @@ describe("the journal", () => {
 
   it("counts by day, and by month if there are many days", () => {
     const journal = makeJournal(() => undefined)
-    expect(journal.summary()).toEqual(["Nothing happens until then."])
-    for (const after of [0, 0, 1]) journal.request(requestAt(start + after * day))
-    expect(
+    /** The first cells of the summary, from a row to another. */
+    const rows = (from: number, to: number) =>
       journal
         .summary()
-        .slice(0, 4)
-        .map((line) => line.split(/ +/)),
-    ).toEqual([
+        .slice(from, to)
+        .map((line) => line.split(/ +/))
+    expect(journal.summary()).toEqual(["Nothing happens until then."])
+    for (const after of [0, 0, 1]) journal.request(requestAt(start + after * day))
+    expect(rows(0, 4)).toEqual([
       ["DAY", "REQUESTS", "FAILED"],
       ["2027-01-01", "2", "2"],
       ["2027-01-02", "1", "1"],
       ["all", "3", "3"],
     ])
     for (let after = 0; after < 90; after++) journal.request(requestAt(start + after * day))
-    expect(
-      journal
-        .summary()
-        .slice(1, 4)
-        .map((line) => line.split(/ +/)[0]),
-    ).toEqual(["2027-01", "2027-02", "2027-03"])
+    expect(rows(1, 4).map(([month]) => month)).toEqual(["2027-01", "2027-02", "2027-03"])
     expect(journal.summary().at(-12)).toBe("The first 10 of 93 requests that would be sent:")
   })
 })

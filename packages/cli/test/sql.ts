@@ -1,0 +1,11 @@
+/** Statements on the databases of commands. */
+
+import { PgClient, layer } from "@effect/sql-pg/PgClient"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+
+/** Runs statements on a connection of their own. */
+export const runOn = (url: string, ...statements: ReadonlyArray<string>) =>
+  PgClient.use((sql) =>
+    Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true }),
+  ).pipe(Effect.provide(layer({ url: Redacted.make(url), maxConnections: 1 })), Effect.runPromise)
