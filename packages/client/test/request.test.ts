@@ -29,16 +29,6 @@ describe("429", () => {
     )
   })
 
-  it("is waited out by the client's own clock", () =>
-    serving(
-      async ({ client }) => {
-        const { memberships } = client({ maxRetries: 1 })
-        const calls = [1, 2].map(() => memberships.extend(change))
-        expect(await Promise.all(calls)).toMatchObject([{ ok: true }, { ok: true }])
-      },
-      { rateLimits: { perKey: { limit: 1, window: 1000 } } },
-    ))
-
   it("with a longer wait than `maxWait` is an error at once, which says how long", () =>
     serving(
       async ({ client }) => {

@@ -1,23 +1,13 @@
-import { randomUUID } from "node:crypto"
 import { once } from "node:events"
 import type { ServerResponse } from "node:http"
-import { type Socket, connect, createServer } from "node:net"
-import { type Tenure, createTenure } from "@tenure/core"
-import { serve } from "@tenure/node-http"
-import { postgres } from "@tenure/postgres"
+import type { Tenure } from "@tenure/core"
 import fc from "fast-check"
-import { afterEach, beforeEach, describe, expect, inject, it, vi } from "vitest"
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { createClient } from "../src/create-client.ts"
 import { isTransient, reconnectDelay } from "../src/request.ts"
 import { TenureError } from "../src/response.ts"
 import { type Frame, type Subscription, makeParser } from "../src/subscribe.ts"
 import { answering, errorOf, failure, recordedSleep, serving } from "./support.ts"
-
-declare module "vitest" {
-  interface ProvidedContext {
-    readonly databaseUrl: string
-  }
-}
 
 const project_id = "p1"
 
@@ -155,81 +145,6 @@ describe("a subscription", () => {
   })
 })
 
-/** A TCP proxy, which breaks its connections and goes to another server when told to. */
-const startProxy = async () => {
-  const sockets = new Set<Socket>()
-  let target = 0
-  const proxy = createServer((near) => {
-    const far = connect(target, "127.0.0.1")
-    for (const socket of [near, far]) {
-      sockets.add(socket)
-      socket
-        .on("error", () => {})
-        .on("close", () => {
-          sockets.delete(socket)
-          near.destroy()
-          far.destroy()
-        })
-    }
-    near.pipe(far).pipe(near)
-  }).listen(0, "127.0.0.1")
-  await once(proxy, "listening")
-  const address = proxy.address()
-  return {
-    url: `http://127.0.0.1:${typeof address === "object" ? address?.port : ""}`,
-    goTo: (url: string): void => {
-      target = Number(new URL(url).port)
-      for (const socket of sockets) socket.destroy()
-    },
-    stop: () => {
-      for (const socket of sockets) socket.destroy()
-      proxy.close()
-    },
-  }
-}
-
-it("a subscription misses nothing when its server is gone, and another has the same database", async () => {
-  const schema = `client_${randomUUID().replaceAll("-", "")}`
-  const start = async () => {
-    const tenure = await createTenure({ stores: postgres({ url: inject("databaseUrl"), schema }) })
-    const server = await serve(tenure)
-    const stop = async () => {
-      await server.close()
-      await tenure.close()
-    }
-    return { tenure, url: server.url, stop }
-  }
-  const proxy = await startProxy()
-  const first = await start()
-  const second = await start()
-  await first.tenure.memberships.createProject(project_id)
-  const { token } = await first.tenure.apiKeys.issue({ projects: "all", role: "admin" })
-  const { cursors, numbers, ...functions } = noting(199)
-  const { events } = createClient({ baseUrl: proxy.url, token })
-  proxy.goTo(first.url)
-  const given = { project_id, after: "start", signal, ...functions }
-  const subscribed = events.subscribe<OwnEvents>(given)
-  const published = publish(first.tenure, upTo(200))
-  // Back and forth, with whatever is on the way; at last, the first one stops as a server does.
-  for (const [count, { url }] of [
-    [20, second],
-    [60, first],
-    [90, second],
-    [120, first],
-  ] as const) {
-    await expect.poll(() => numbers.length).toBeGreaterThanOrEqual(count)
-    proxy.goTo(url)
-  }
-  await published
-  await first.stop()
-  proxy.goTo(second.url)
-  await subscribed
-  expect(numbers).toEqual(upTo(200))
-  expect(cursors.length).toBeGreaterThan(0)
-  await second.stop()
-  proxy.stop()
-})
-
 const stream = { "content-type": "text/event-stream" }
 
 const frame = (n: number, id?: string): string => {
@@ -352,15 +267,6 @@ describe("events that are missing", () => {
       },
     )
   })
-
-  it("end with a real server that has another history", () =>
-    serving(async ({ tenure }) => {
-      const { cursor: after } = await tenure.events.read({ projectId: project_id })
-      await serving(async ({ client }) => {
-        const subscribed = client().events.subscribe({ project_id, after, signal, onEvent: end })
-        await expect(subscribed).rejects.toMatchObject({ code: "CURSOR_EXPIRED", status: 410 })
-      })
-    }))
 })
 
 describe("a connection that fails", () => {

@@ -220,36 +220,25 @@ describe("an event", () => {
     expect(n).toBe(1)
   })
 
-  it("of every type is as its type says", async () => {
+  it("of Tenure is as its type says", async () => {
     const receiver = await startReceiver()
     onTestFinished(receiver.close)
     await serving(async ({ client, tenure }) => {
-      const project = { projectId: "p1" }
-      const hook = await tenure.webhooks.create({ ...project, url: receiver.url })
+      const hook = await tenure.webhooks.create({ projectId: "p1", url: receiver.url })
+      const member = { project_id: "p1", user_id: "1001" }
       const extend = "2099-01-01T00:00:00.000Z"
-      const { memberships } = client()
-      await memberships.extend({ project_id: "p1", user_id: "1001", extend })
-      await memberships.extendAll({ project_id: "p1", extend })
-      await tenure.memberships.grant({ ...project, userId: "1004", endDate: 1e12 })
-      await tenure.memberships.end({ ...project, userId: "1004" })
-      await tenure.memberships.import({ ...project, memberships: [] })
-      await tenure.webhooks.ping({ ...project, webhookId: hook.id })
-      await receiver.until(6)
+      await client().memberships.extend({ ...member, extend })
+      await tenure.memberships.end({ projectId: "p1", userId: "1001" })
+      await tenure.webhooks.ping({ projectId: "p1", webhookId: hook.id })
+      await receiver.until(3)
       const events = await Promise.all(
-        receiver.received.map(({ body: text, headers }) =>
-          verifyWebhook({ headers, body: text }, [hook.secret]),
-        ),
+        receiver.received.map((sent) => verifyWebhook(sent, [hook.secret])),
       )
-      const byAnyone = { project_id: "p1", sequence: expect.any(Number) }
-      const byRequest = { ...byAnyone, request_id: expect.stringMatching(/^[0-9a-f-]{36}$/) }
-      const byHost = { ...byAnyone, request_id: null }
-      const new_end_date = "2001-09-09T01:46:40.000Z"
+      const sequence = expect.any(Number)
+      const request_id = expect.stringMatching(/^[0-9a-f-]{36}$/)
       expect(Object.fromEntries(events.map((one) => [one.type, one.data]))).toEqual({
-        "membership.extended": { ...byRequest, user_id: "1001", new_end_date: extend },
-        "memberships.extended": { ...byRequest, new_end_date: extend },
-        "membership.granted": { ...byHost, user_id: "1004", new_end_date },
-        "membership.ended": { ...byHost, user_id: "1004" },
-        "memberships.imported": { ...byHost, total: 0 },
+        "membership.extended": { ...member, new_end_date: extend, sequence, request_id },
+        "membership.ended": { ...member, sequence, request_id: null },
         "webhook.ping": { project_id: "p1", webhook_id: hook.id },
       })
     })

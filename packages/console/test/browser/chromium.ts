@@ -5,6 +5,7 @@ import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { type Browser, chromium } from "playwright-core"
+import { afterAll, beforeAll, beforeEach } from "vitest"
 
 const run = promisify(execFile)
 
@@ -39,3 +40,14 @@ export const launch = (): Promise<Browser> =>
     // Its sandbox needs what containers do not give to root.
     args: process.getuid?.() === 0 ? ["--no-sandbox"] : [],
   })
+
+/** Has a browser while the tests of a file run. Without one, they are skipped. */
+export const useBrowser = () => {
+  let browser: Browser
+  beforeEach(({ skip }) => skip(path === undefined, reason))
+  beforeAll(async () => {
+    if (path !== undefined) browser = await launch()
+  })
+  afterAll(() => browser?.close())
+  return () => browser
+}

@@ -2,8 +2,8 @@
 
 import axe from "axe-core"
 import type { Browser, Page, Request } from "playwright-core"
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished } from "vitest"
-import { launch, path, reason } from "./chromium.ts"
+import { afterAll, beforeAll, expect, onTestFinished } from "vitest"
+import { path, useBrowser } from "./chromium.ts"
 import { type Server, startServer, tokens } from "./server.ts"
 
 export const viewport = { width: 1280, height: 800 }
@@ -91,22 +91,18 @@ interface Opening {
 
 /** Has a browser at the bundled server while the tests of a file run, if there is a Chromium. */
 export const useSession = (prepare: (server: Server) => Promise<void> = async () => {}) => {
+  const browser = useBrowser()
   let server: Server
-  let browser: Browser
   // To open another one takes longer than most tests.
   let shared: Awaited<ReturnType<typeof openIn>>
 
-  beforeEach(({ skip }) => skip(path === undefined, reason))
   beforeAll(async () => {
     if (path === undefined) return
-    ;[server, browser] = await Promise.all([startServer(), launch()])
+    server = await startServer()
     await prepare(server)
-    shared = await openIn(browser, server.url, "#/keys", tokens.admin)
+    shared = await openIn(browser(), server.url, "#/keys", tokens.admin)
   })
-  afterAll(async () => {
-    await browser?.close()
-    await server?.close()
-  })
+  afterAll(() => server?.close())
 
   /** Goes to a place in the shared page, and waits until it shows another screen. */
   const goTo = async (place: string): Promise<void> => {
@@ -135,7 +131,7 @@ export const useSession = (prepare: (server: Server) => Promise<void> = async ()
     /** Opens a page of its own, in which nothing may go wrong until the test ends. */
     open: async (place: string, { expected, token, url }: Opening = {}): Promise<Page> => {
       const at = url ?? server.url
-      const { faults, page } = await openIn(browser, at, place, token ?? tokens.admin)
+      const { faults, page } = await openIn(browser(), at, place, token ?? tokens.admin)
       onTestFinished(async () => {
         await page.context().close()
         expect(faults.filter((fault) => expected?.test(fault) !== true)).toEqual([])

@@ -2,9 +2,9 @@
 
 import { spawn } from "node:child_process"
 import { once } from "node:events"
-import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { mkdtemp, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { createInterface } from "node:readline"
 import type { Readable } from "node:stream"
 import { createClient } from "@tenure/client"
@@ -72,16 +72,15 @@ const start = async (words: ReadonlyArray<string>, environment: object, last: st
   return { printed, kill }
 }
 
-const folderWith = async (name: string, text: string) => {
-  const folder = await mkdtemp(join(tmpdir(), "tenure-console-"))
-  const file = join(folder, name)
+/** Writes a file, which is removed after all tests. */
+const write = async (text: string): Promise<string> => {
+  const file = join(await mkdtemp(join(tmpdir(), "tenure-console-")), "file")
   await writeFile(file, text)
-  return { folder, file, remove: () => rm(folder, { recursive: true }) }
+  return file
 }
 
 /** Starts the server. */
 export const startServer = async () => {
-  const { file, remove } = await folderWith("seed.json", JSON.stringify(seed))
   const port = await freePort()
   const receiver = await startReceiver((response) => {
     const path = response.req.url ?? ""
@@ -91,7 +90,7 @@ export const startServer = async () => {
   const environment = {
     PORT: String(port),
     DATABASE_URL: "memory:",
-    SEED_FILE: file,
+    SEED_FILE: await write(JSON.stringify(seed)),
     RATE_LIMIT_PER_KEY: "1000000",
     RATE_LIMIT_BURST: "1000000",
     RATE_LIMIT_PER_IP: "false",
@@ -113,7 +112,6 @@ export const startServer = async () => {
     close: async () => {
       await running.kill()
       receiver.close()
-      await remove()
     },
   }
 }
@@ -123,62 +121,39 @@ export type Server = Awaited<ReturnType<typeof startServer>>
 
 /** Adds to a project what happens in a day: changes, events, and webhooks. Returns the id of the one that fails. */
 export const addHistory = async ({ client, receiver }: Server): Promise<string> => {
+  const { apiKeys, events, memberships, webhooks } = client
   const shop = { project_id: "shop" }
   const member = { ...shop, user_id: "1055" }
   // More than a page of events, before anybody is told of them.
-  for (let count = 0; count < 100; count++) {
-    await client.events.publish({ ...shop, type: "door.opened", data: { count } })
-  }
-  const { data } = await client.webhooks.create({
-    ...shop,
-    url: `${receiver}/broken`,
-    event_types: ["membership.granted", "payment.completed"],
-  })
-  await client.webhooks.create({ ...shop, url: `${receiver}/billing` })
-  await client.memberships.extend({
-    ...member,
-    extend: "2027-09-01T00:00:00.000Z",
-    reason: "Invoice 2026-1107 paid",
-  })
-  await client.memberships.extendAll({
-    ...shop,
-    extend: "2027-06-30T00:00:00.000Z",
-    reason: "Compensation for the outage of 3 May",
-  })
-  await client.memberships.grant({ ...member, end_date: "2028-01-31T00:00:00.000Z" })
-  for (const amount of [1200, 4900, 300]) {
-    await client.events.publish({ ...shop, type: "payment.completed", data: { amount } })
-  }
-  await client.apiKeys.issue({ projects: ["shop"], role: "client", name: "checkout" })
-  const { data: old } = await client.apiKeys.issue({
-    projects: "all",
-    role: "client",
-    name: "old reporting",
-    expires_at: "2099-01-01T00:00:00.000Z",
-  })
-  await client.apiKeys.revoke({ key_id: old.id })
+  for (let count = 0; count < 100; count++)
+    await events.publish({ ...shop, type: "door.opened", data: { count } })
+  const event_types = ["membership.granted", "payment.completed"]
+  const { data } = await webhooks.create({ ...shop, url: `${receiver}/broken`, event_types })
+  await webhooks.create({ ...shop, url: `${receiver}/billing` })
+  const paid = { extend: "2027-09-01T00:00:00.000Z", reason: "Invoice 2026-1107 paid" }
+  await memberships.extend({ ...member, ...paid })
+  const reason = "Compensation for the outage of 3 May"
+  await memberships.extendAll({ ...shop, extend: "2027-06-30T00:00:00.000Z", reason })
+  await memberships.grant({ ...member, end_date: "2028-01-31T00:00:00.000Z" })
+  for (const amount of [1200, 4900, 300])
+    await events.publish({ ...shop, type: "payment.completed", data: { amount } })
+  await apiKeys.issue({ projects: ["shop"], role: "client", name: "checkout" })
+  const old = { name: "old reporting", expires_at: "2099-01-01T00:00:00.000Z" }
+  const { data: key } = await apiKeys.issue({ projects: "all", role: "client", ...old })
+  await apiKeys.revoke({ key_id: key.id })
   return data.id
 }
 
 /** Adds to a project five webhooks of which three fail: with 500, with 410, and without an answer. */
-export const addTroubles = async ({ client, receiver }: Server) => {
+export const addTroubles = async ({ client, receiver }: Server): Promise<ReadonlyArray<string>> => {
   const pool = { project_id: "pool" }
+  const paths = ["billing", "broken/crm", "mail", "gone/legacy"]
   const nobody = `http://127.0.0.1:${await freePort()}/door`
-  const urls = [
-    `${receiver}/billing`,
-    `${receiver}/broken/crm`,
-    `${receiver}/mail`,
-    `${receiver}/gone/legacy`,
-    nobody,
-  ]
   const ids: Array<string> = []
-  for (const url of urls) ids.push((await client.webhooks.create({ ...pool, url })).data.id)
-  for (let index = 1; index <= 6; index++) {
-    await client.memberships.extend(
-      { ...pool, user_id: `swimmer-${index + 20}`, extend_by: "P30D" },
-      { idempotencyKey: `troubles-${index}` },
-    )
-  }
+  for (const url of [...paths.map((path) => `${receiver}/${path}`), nobody])
+    ids.push((await client.webhooks.create({ ...pool, url })).data.id)
+  for (let index = 21; index <= 26; index++)
+    await client.memberships.extend({ ...pool, user_id: `swimmer-${index}`, extend_by: "P30D" })
   return ids
 }
 
@@ -188,11 +163,10 @@ export const startMachine = async (days: ReadonlyArray<number>) => {
   const members = days.map((after, index) =>
     JSON.stringify({ user_id: `m${index}`, end_date: new Date(began + after * day).toISOString() }),
   )
-  const { file, folder, remove } = await folderWith("members.ndjson", members.join("\n"))
-  onTestFinished(remove)
+  const file = await write(members.join("\n"))
   const { kill, printed } = await start(
     [inject("commandFile"), "dev", "--from", file, "--port", "0"],
-    { HOME: folder, XDG_CONFIG_HOME: folder },
+    { XDG_CONFIG_HOME: dirname(file) },
     "What happens, and the requests",
   )
   onTestFinished(kill)
