@@ -73,23 +73,7 @@ describe("the lines that are refused", () => {
   })
 })
 
-/** In the order of their ids. */
-const users = ['"', "#?/a", "'a';b", "1001", "a,b", 'a,"b"', "auth0|1", "gid://a/B/1", "~%2F\\"]
-
 describe("an export", () => {
-  it.each(["members.csv", "members.ndjson"])(
-    "has any user id, and an import reads it again: %s",
-    async (name) => {
-      const { pathOf, print } = await begin()
-      for (const id of users) await print`members grant -- ${id} 2099-01-01T00:00:00.000Z`
-      await print`members export -o ${pathOf(name)}`
-      const other = await begin()
-      await other.print`members import ${pathOf(name)}`
-      const listed = await other.lines`members list`
-      expect(listed.map(({ user_id }) => user_id)).toEqual(users.toSorted())
-    },
-  )
-
   it("keeps the permissions of the file that it replaces, and the link to it", async () => {
     const { folder, pathOf, print } = await begin()
     writeFileSync(pathOf("secret.csv"), "earlier\n", { mode: 0o600 })

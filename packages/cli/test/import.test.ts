@@ -131,20 +131,27 @@ describe("an import", () => {
   })
 })
 
+const unusual = ['"', "#?/a", "'a';b", "a,b", 'a,"b"', "auth0|1", "gid://a/B/1", "~%2F\\"]
+
 it.each(["csv", "ndjson"])(
-  "members with metadata are exported as %s and imported, in requests that are not too large",
+  "members with metadata and any ids are exported as %s and imported, in requests that are not too large",
   async (format) => {
     const { fileWith, pathOf, print } = await begin()
     const metadata = { note: "é".repeat(255), plan: `"gold", or 'more'` }
-    const members = Array.from({ length: 6000 }, (_, index) =>
-      JSON.stringify({ user_id: String(10_000 + index), end_date: "2098-01-01", metadata }),
-    )
-    const path = fileWith(`given-${format}.ndjson`, ...members)
-    await print`members import ${path}`
-    const output = pathOf(`with-metadata.${format}`)
+    const usual = Array.from({ length: 6000 }, (_, index) => String(10_000 + index))
+    const members = [...usual, ...unusual].map((user_id) => ({
+      user_id,
+      end_date: "2098-01-01",
+      metadata,
+    }))
+    const lines = members.map((member) => JSON.stringify(member))
+    await print`members import ${fileWith("given.ndjson", ...lines)}`
+    const output = pathOf(`exported.${format}`)
     await print`members export -o ${output}`
     const other = await begin()
     await other.print`members import ${output}`
-    expect(await other.json`members get 15999`).toMatchObject({ metadata })
+    for (const user_id of [...unusual, "15999"])
+      expect(await other.json`members get ${user_id}`).toMatchObject({ user_id, metadata })
+    expect(await other.json`projects get`).toMatchObject({ memberships: members.length })
   },
 )
