@@ -74,6 +74,12 @@ interface SignedIn {
   readonly response: { readonly user: { readonly id: string } }
 }
 
+/** A user's id, and the headers of the session. */
+interface Credentials {
+  readonly userId: string
+  readonly headers: Headers
+}
+
 const setUp = async (
   options: Partial<MembershipPluginOptions> = {},
   more: Pick<BetterAuthOptions, "advanced" | "databaseHooks"> = {},
@@ -100,8 +106,7 @@ const setUp = async (
     ],
     ...more,
   })
-  /** Returns the id, and the headers of the session. */
-  const signedIn = ({ headers: answer, response }: SignedIn) => {
+  const signedIn = ({ headers: answer, response }: SignedIn): Credentials => {
     const cookie = answer
       .getSetCookie()
       .map((text) => text.split(";")[0])
@@ -116,6 +121,11 @@ const setUp = async (
     signedIn(await auth.api.signInEmail({ body: ada, headers, returnHeaders: true }))
   const signInAnonymously = async () =>
     signedIn(await auth.api.signInAnonymous({ returnHeaders: true }))
+  /** Removes a user as an administrator, with the headers of another. */
+  const removeAs = ({ headers, userId: adminId }: Credentials, userId: string) => {
+    for (const user of database.user) if (user.id === adminId) user.role = "admin"
+    return auth.api.removeUser({ headers, body: { userId } })
+  }
   const actions = async (userId: string, projectId = "p1") =>
     (await on.memberships.history({ projectId, userId })).map(({ action }) => action)
   const endDates = async (userId: string) => {
@@ -123,19 +133,36 @@ const setUp = async (
     const settled = await Promise.allSettled(found)
     return settled.map((one) => (one.status === "fulfilled" ? one.value.endDate : undefined))
   }
-  return { ...on, auth, database, errors, signUp, signIn, signInAnonymously, actions, endDates }
+  return {
+    ...on,
+    auth,
+    database,
+    errors,
+    signUp,
+    signIn,
+    signInAnonymously,
+    removeAs,
+    grant: (userId: string, endDate: number | Date, projectId = "p1") =>
+      on.memberships.grant({ projectId, userId, endDate }),
+    /** The memberships in a user's session. */
+    session: async ({ headers }: Pick<Credentials, "headers">) =>
+      (await auth.api.getSession({ headers }))?.memberships,
+    actions,
+    endDates,
+  }
 }
+
+const refused = { statusCode: 503 }
 
 describe("a session", () => {
   it("has the user's memberships", async () => {
-    const { auth, memberships, signUp } = await setUp({ projects: ["p1", "p2"] })
+    const { auth, grant, session, signUp } = await setUp({ projects: ["p1", "p2"] })
     const { headers, userId } = await signUp()
-    const read = () => auth.api.getSession({ headers })
-    expect((await read())?.memberships).toEqual([])
+    expect(await session({ headers })).toEqual([])
     const endDate = new Date(Date.now() + day)
-    await memberships.grant({ projectId: "p1", userId, endDate })
-    await memberships.grant({ projectId: "p2", userId, endDate: new Date("2020-01-01") })
-    expect(await read()).toMatchObject({
+    await grant(userId, endDate)
+    await grant(userId, new Date("2020-01-01"), "p2")
+    expect(await auth.api.getSession({ headers })).toMatchObject({
       user: { id: userId, email: ada.email },
       session: { userId },
       memberships: [
@@ -176,12 +203,9 @@ describe("a session", () => {
   })
 
   it("has null in place of them if Tenure cannot have the user's id", async () => {
-    const { auth, signUp } = await setUp(
-      { trial: 14 },
-      { advanced: { database: { generateId: () => "ada lovelace" } } },
-    )
-    const { headers } = await signUp()
-    expect((await auth.api.getSession({ headers }))?.memberships).toBeNull()
+    const advanced = { database: { generateId: () => "ada lovelace" } }
+    const { session, signUp } = await setUp({ trial: 14 }, { advanced })
+    expect(await session(await signUp())).toBeNull()
   })
 
   it("has them in the client", async () => {
@@ -219,86 +243,69 @@ describe("a sign-up", () => {
 
   it("grants what a function says", async () => {
     const endDate = new Date(Date.now() + day)
-    const { auth, signUp } = await setUp({
+    const { session, signUp } = await setUp({
       projects: ["p1", "p2"],
       trial: ({ email }, projectId) =>
         projectId === "p2" && email === ada.email ? endDate : undefined,
     })
-    const { headers } = await signUp()
-    const other = await signUp("grace@example.com")
-    expect((await auth.api.getSession({ headers }))?.memberships).toEqual([
-      { projectId: "p2", state: "active", endDate },
-    ])
-    expect((await auth.api.getSession(other))?.memberships).toEqual([])
+    const granted = [{ projectId: "p2", state: "active", endDate }]
+    expect(await session(await signUp())).toEqual(granted)
+    expect(await session(await signUp("grace@example.com"))).toEqual([])
   })
 
   it("succeeds while Tenure does not answer, and grants the trial later, once", async () => {
-    const { actions, auth, memberships, setDown, signUp } = await setUp({ trial: 14 })
-    setDown(true)
-    const { headers, userId } = await signUp()
-    expect((await auth.api.getSession({ headers }))?.memberships).toBeNull()
-    setDown(false)
-    const read = () => auth.api.getSession({ headers })
-    const sessions = await Promise.all([read(), read(), read(), read()])
-    const { endDate } = await memberships.find({ projectId: "p1", userId })
-    for (const session of sessions) {
-      expect(session?.memberships).toMatchObject([{ endDate: new Date(endDate) }])
-    }
-    expect(await actions(userId)).toEqual(["granted"])
-  })
-
-  it("grants once if the end date of the trial depends on the time", async () => {
     let days = 7
-    const { actions, auth, setDown, signUp } = await setUp({
+    const { actions, endDates, session, setDown, signUp } = await setUp({
+      // Each call has another date.
       trial: () => new Date(Date.now() + ++days * day),
     })
     setDown(true)
-    const { headers, userId } = await signUp()
+    const user = await signUp()
+    expect(await session(user)).toBeNull()
     setDown(false)
-    const read = () => auth.api.getSession({ headers })
-    await Promise.all([read(), read(), read(), read()])
-    expect(await actions(userId)).toEqual(["granted"])
+    const sessions = await Promise.all([1, 2, 3, 4].map(() => session(user)))
+    const [endDate = 0] = await endDates(user.userId)
+    for (const found of sessions) expect(found).toMatchObject([{ endDate: new Date(endDate) }])
+    expect(await actions(user.userId)).toEqual(["granted"])
   })
 
   it("leaves a membership that there is", async () => {
-    const { actions, auth, memberships, signUp } = await setUp(
+    const generateId = ({ model }: { model: string }) => (model === "user" ? "ada" : "x1")
+    const { actions, grant, session, signUp } = await setUp(
       { trial: 14 },
-      { advanced: { database: { generateId: ({ model }) => (model === "user" ? "ada" : "x1") } } },
+      { advanced: { database: { generateId } } },
     )
-    await memberships.grant({ projectId: "p1", userId: "ada", endDate: new Date("2099-01-01") })
-    const { headers } = await signUp()
-    expect((await auth.api.getSession({ headers }))?.memberships).toMatchObject([
-      { endDate: new Date("2099-01-01") },
-    ])
+    const endDate = new Date("2099-01-01")
+    await grant("ada", endDate)
+    expect(await session(await signUp())).toMatchObject([{ endDate }])
     expect(await actions("ada")).toEqual(["granted"])
   })
 
   it("never shortens what a payment has granted meanwhile", async () => {
-    const { auth, beforeNext, memberships, setDown, signUp } = await setUp({ trial: 14 })
+    const { beforeNext, grant, session, setDown, signUp } = await setUp({ trial: 14 })
     setDown(true)
-    const { headers, userId } = await signUp()
+    const user = await signUp()
     setDown(false)
     const endDate = new Date("2099-01-01")
-    beforeNext("grant", () => memberships.grant({ projectId: "p1", userId, endDate }))
-    expect((await auth.api.getSession({ headers }))?.memberships).toMatchObject([{ endDate }])
+    beforeNext("grant", () => grant(user.userId, endDate))
+    expect(await session(user)).toMatchObject([{ endDate }])
   })
 
   it("grants no trial anew that somebody has ended, and none that is over", async () => {
-    const { auth, memberships, setDown, signUp } = await setUp({ trial: 14 })
-    const { headers, userId } = await signUp()
-    await memberships.end({ projectId: "p1", userId })
-    expect((await auth.api.getSession({ headers }))?.memberships).toEqual([])
-    setDown(true)
+    const { memberships, session, signUp } = await setUp({ trial: 14 })
+    const user = await signUp()
+    await memberships.end({ projectId: "p1", userId: user.userId })
+    expect(await session(user)).toEqual([])
     const late = await setUp({ trial: () => new Date("2020-01-01") })
-    const other = await late.signUp()
-    expect((await late.auth.api.getSession(other))?.memberships).toEqual([])
+    expect(await late.session(await late.signUp())).toEqual([])
   })
 
   it("runs the hooks of the host, too", async () => {
     const created: Array<string> = []
+    const after = async ({ id }: { id: string }) => void created.push(id)
     const { actions, signUp } = await setUp(
       { trial: 14 },
-      { databaseHooks: { user: { create: { after: async ({ id }) => void created.push(id) } } } },
+      { databaseHooks: { user: { create: { after } } } },
     )
     const { userId } = await signUp()
     expect(created).toEqual([userId])
@@ -307,7 +314,7 @@ describe("a sign-up", () => {
 })
 
 describe("the deletion of a user", () => {
-  const deleteUser = async ({ auth }: Awaited<ReturnType<typeof setUp>>, headers: Headers) =>
+  const deleteUser = ({ auth }: Awaited<ReturnType<typeof setUp>>, headers: Headers) =>
     auth.api.deleteUser({ headers, body: { password: ada.password } })
 
   it.each([
@@ -330,36 +337,29 @@ describe("the deletion of a user", () => {
     expect(on.database.user).toEqual([])
   })
 
-  it("by an administrator ends the memberships, too", async () => {
-    const on = await setUp({ trial: 14 })
-    const { userId } = await on.signUp()
-    const { headers, userId: adminId } = await on.signUp("grace@example.com")
-    for (const user of on.database.user) if (user.id === adminId) user.role = "admin"
-    const remove = () => on.auth.api.removeUser({ headers, body: { userId } })
-    on.setDown(true)
-    await expect(remove()).rejects.toMatchObject({ statusCode: 503 })
-    on.setDown(false)
-    await remove()
-    expect(await on.actions(userId)).toEqual(["ended", "granted"])
-    expect(await on.actions(adminId)).toEqual(["granted"])
-  })
-
-  it("is refused while Tenure does not answer, and loses nothing", async () => {
-    const on = await setUp({ trial: 14 })
-    const { headers, userId } = await on.signUp()
-    on.setDown(true)
-    await expect(deleteUser(on, headers)).rejects.toMatchObject({ statusCode: 503 })
-    on.setDown(false)
-    expect((await on.auth.api.getSession({ headers }))?.user.id).toBe(userId)
-    await deleteUser(on, headers)
-    expect(await on.actions(userId)).toEqual(["ended", "granted"])
-  })
+  it.each(["the user", "an administrator"])(
+    "by %s is refused while Tenure does not answer, loses nothing, and then ends the memberships",
+    async (actor) => {
+      const on = await setUp({ trial: 14 })
+      const user = await on.signUp()
+      const other = await on.signUp("grace@example.com")
+      const remove = () =>
+        actor === "the user" ? deleteUser(on, user.headers) : on.removeAs(other, user.userId)
+      on.setDown(true)
+      await expect(remove()).rejects.toMatchObject(refused)
+      on.setDown(false)
+      expect(await on.session(user)).toHaveLength(1)
+      await remove()
+      expect(await on.actions(user.userId)).toEqual(["ended", "granted"])
+      expect(await on.actions(other.userId)).toEqual(["granted"])
+    },
+  )
 
   it("keeps the user if Tenure fails just then", async () => {
     const on = await setUp({ trial: 14 })
     const { headers, userId } = await on.signUp()
     on.beforeNext("end", () => Promise.reject(new StoreUnavailable({ cause: "a test" })))
-    await expect(deleteUser(on, headers)).rejects.toMatchObject({ statusCode: 503 })
+    await expect(deleteUser(on, headers)).rejects.toMatchObject(refused)
     expect(on.database.user).toMatchObject([{ id: userId }])
     const context = await on.auth.$context
     await context.internalAdapter.deleteUser(userId)
@@ -370,20 +370,38 @@ describe("the deletion of a user", () => {
 
 describe("an anonymous user who signs up or in", () => {
   const [in2098, in2099] = [Date.UTC(2098, 0, 1), Date.UTC(2099, 0, 1)]
+  const kept = ["moved", "extended", "granted"]
 
-  it.each([false, true])("keeps what was paid for (plugins reversed: %s)", async (isReversed) => {
-    const on = await setUp({ trial: 14 })
+  /** Signs in an anonymous user who has a membership. */
+  const setUpMember = async (...options: Parameters<typeof setUp>) => {
+    const on = await setUp(...options)
+    const { headers, userId } = await on.signInAnonymously()
+    await on.grant(userId, in2099)
+    return { ...on, headers, userId }
+  }
+
+  it.each([
+    ["", {}, false, kept, 1],
+    [", with plugins in another order", {}, true, kept, 1],
+    [", with memberships erased of deleted users", { onDelete: "erase" }, false, [], 1],
+    [", with memberships kept of deleted users", { onDelete: "keep" }, false, kept, 1],
+    [" and the user", {}, false, kept, 2],
+    [" and the user, with plugins in another order", {}, true, kept, 2],
+  ] as const)("keeps what was paid for%s", async (_, options, isReversed, actions, users) => {
+    const disableDeleteAnonymousUser = users === 2
+    const on = await setUp({ trial: 14, ...options }, {}, { disableDeleteAnonymousUser })
     if (isReversed) (await on.auth.$context).options.plugins?.reverse()
     const { headers, userId } = await on.signInAnonymously()
     await on.memberships.extend({ projectId: "p1", userId, endDate: in2099 })
     const linked = await on.signUp(ada.email, headers)
     expect(linked.userId).not.toBe(userId)
-    expect((await on.auth.api.getSession(linked))?.memberships).toEqual([
+    expect(await on.session(linked)).toEqual([
       { projectId: "p1", state: "active", endDate: new Date(in2099) },
     ])
     expect(await on.actions(linked.userId)).toEqual(["moved"])
-    expect(await on.actions(userId)).toEqual(["moved", "extended", "granted"])
-    expect(on.database.user.map(({ id }) => id)).toEqual([linked.userId])
+    expect(await on.actions(userId)).toEqual(actions)
+    const ids = on.database.user.map(({ id }) => id)
+    expect(ids).toEqual(users === 2 ? [userId, linked.userId] : [linked.userId])
     expect(on.errors).toEqual([])
   })
 
@@ -393,7 +411,7 @@ describe("an anonymous user who signs up or in", () => {
     const { headers, userId } = await on.signInAnonymously()
     const [endDate] = await on.endDates(userId)
     const linked = await on.signUp(ada.email, headers)
-    await on.auth.api.getSession(linked)
+    await on.session(linked)
     expect(await on.endDates(linked.userId)).toEqual([endDate, undefined])
     expect(await on.actions(linked.userId)).toEqual(["moved"])
   })
@@ -405,7 +423,7 @@ describe("an anonymous user who signs up or in", () => {
         "isAnonymous" in user && user.isAnonymous === true ? undefined : new Date(in2098),
     })
     const { headers, userId } = await on.signInAnonymously()
-    await on.memberships.grant({ projectId: "p2", userId, endDate: in2099 })
+    await on.grant(userId, in2099, "p2")
     const linked = await on.signUp(ada.email, headers)
     expect(await on.endDates(linked.userId)).toEqual([in2098, in2099])
     expect(await on.actions(linked.userId)).toEqual(["granted"])
@@ -418,9 +436,9 @@ describe("an anonymous user who signs up or in", () => {
   ])("has the later end, of %i and of %i in an account before", async (own, other) => {
     const on = await setUp()
     const existing = await on.signUp()
-    await on.memberships.grant({ projectId: "p1", userId: existing.userId, endDate: other })
+    await on.grant(existing.userId, other)
     const { headers, userId } = await on.signInAnonymously()
-    await on.memberships.grant({ projectId: "p1", userId, endDate: own })
+    await on.grant(userId, own)
     const linked = await on.signIn(headers)
     expect(linked.userId).toBe(existing.userId)
     expect(await on.endDates(linked.userId)).toEqual([in2099, undefined])
@@ -430,78 +448,42 @@ describe("an anonymous user who signs up or in", () => {
     expect(await on.actions(linked.userId)).toEqual(["moved", "granted"])
   })
 
-  it.each([
-    ["erase", []],
-    ["keep", ["moved", "granted"]],
-  ] as const)(
-    "keeps it with onDelete %s, and leaves the actions %j",
-    async (onDelete, expected) => {
-      const on = await setUp({ onDelete })
-      const { headers, userId } = await on.signInAnonymously()
-      await on.memberships.grant({ projectId: "p1", userId, endDate: in2099 })
-      const linked = await on.signUp(ada.email, headers)
-      expect(await on.endDates(linked.userId)).toEqual([in2099, undefined])
-      expect(await on.actions(userId)).toEqual(expected)
-    },
-  )
-
-  it.each([false, true])(
-    "keeps it if neither user is deleted (reversed: %s)",
-    async (isReversed) => {
-      const on = await setUp({ trial: 14 }, {}, { disableDeleteAnonymousUser: true })
-      if (isReversed) (await on.auth.$context).options.plugins?.reverse()
-      const { headers, userId } = await on.signInAnonymously()
-      await on.memberships.extend({ projectId: "p1", userId, endDate: in2099 })
-      const linked = await on.signUp(ada.email, headers)
-      expect(on.database.user).toHaveLength(2)
-      expect(await on.endDates(linked.userId)).toEqual([in2099, undefined])
-      expect(await on.actions(userId)).toEqual(["moved", "extended", "granted"])
-    },
-  )
-
   it("leaves it until the second factor is there", async () => {
-    const on = await setUp()
+    const on = await setUpMember()
     const existing = await on.signUp()
     const { password } = ada
     await on.auth.api.enableTwoFactor({ headers: existing.headers, body: { password } })
-    const { headers, userId } = await on.signInAnonymously()
-    await on.memberships.grant({ projectId: "p1", userId, endDate: in2099 })
-    const answer = await on.auth.api.signInEmail({ body: ada, headers })
+    const answer = await on.auth.api.signInEmail({ body: ada, headers: on.headers })
     expect(answer).toHaveProperty("twoFactorRedirect", true)
-    expect(await on.endDates(userId)).toEqual([in2099, undefined])
+    expect(await on.endDates(on.userId)).toEqual([in2099, undefined])
     expect(await on.actions(existing.userId)).toEqual([])
   })
 
   it("is refused while Tenure does not answer, and loses nothing", async () => {
-    const on = await setUp({ trial: 14 })
+    const on = await setUpMember()
     const existing = await on.signUp()
-    const { headers, userId } = await on.signInAnonymously()
-    await on.memberships.extend({ projectId: "p1", userId, endDate: in2099 })
     on.setDown(true)
-    const refused = { statusCode: 503 }
-    await expect(on.signUp("grace@example.com", headers)).rejects.toMatchObject(refused)
-    await expect(on.signIn(headers)).rejects.toMatchObject(refused)
+    await expect(on.signUp("grace@example.com", on.headers)).rejects.toMatchObject(refused)
+    await expect(on.signIn(on.headers)).rejects.toMatchObject(refused)
     expect(on.database.user).toHaveLength(2)
     // Others come in.
     await on.signIn(new Headers())
     on.setDown(false)
-    expect((await on.signIn(headers)).userId).toBe(existing.userId)
+    expect((await on.signIn(on.headers)).userId).toBe(existing.userId)
     expect(await on.endDates(existing.userId)).toEqual([in2099, undefined])
   })
 
   it("has the membership still if Tenure fails just then", async () => {
-    const on = await setUp()
-    const { headers, userId } = await on.signInAnonymously()
-    await on.memberships.grant({ projectId: "p1", userId, endDate: in2099 })
+    const on = await setUpMember()
     const fail = async () => {
       on.beforeNext("move", fail)
       throw new StoreUnavailable({ cause: "a test" })
     }
     on.beforeNext("move", fail)
-    const linked = await on.signUp(ada.email, headers)
-    expect(await on.endDates(userId)).toEqual([in2099, undefined])
+    const linked = await on.signUp(ada.email, on.headers)
+    expect(await on.endDates(on.userId)).toEqual([in2099, undefined])
     expect(on.errors.join()).toContain(
-      `user ${userId} could not be moved to the user ${linked.userId}`,
+      `user ${on.userId} could not be moved to the user ${linked.userId}`,
     )
   })
 
@@ -511,11 +493,10 @@ describe("an anonymous user who signs up or in", () => {
     await on.auth.api.deleteAnonymousUser({ headers: first.headers })
     expect(await on.actions(first.userId)).toEqual(["ended", "granted"])
     const second = await on.signInAnonymously()
-    const { headers, userId: adminId } = await on.signUp()
-    for (const user of on.database.user) if (user.id === adminId) user.role = "admin"
-    await on.auth.api.removeUser({ headers, body: { userId: second.userId } })
+    const other = await on.signUp()
+    await on.removeAs(other, second.userId)
     expect(await on.actions(second.userId)).toEqual(["ended", "granted"])
-    expect(await on.actions(adminId)).toEqual(["granted"])
+    expect(await on.actions(other.userId)).toEqual(["granted"])
   })
 })
 

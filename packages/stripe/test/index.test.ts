@@ -1,14 +1,14 @@
 /** Webhooks of Stripe with Stripe's own library: signatures, and an API like that of an account. */
 
 import fc from "fast-check"
-import { beforeEach, describe, expect, it } from "vitest"
-import { stripeWebhook } from "../src/index.ts"
+import { describe, expect, it } from "vitest"
+import type { StripeWebhookOptions } from "../src/index.ts"
 import { expectSameEndDate } from "./any-order.ts"
-import { eventText } from "./objects.ts"
+import { type LineInput, eventText } from "./objects.ts"
 import {
   type Setup,
-  at,
-  grant,
+  type Steps,
+  expectDays,
   member,
   metadata,
   now,
@@ -17,8 +17,9 @@ import {
   period,
   seconds,
   setUp,
+  singles,
 } from "./set-up.ts"
-import { type SentEvent, type StripeAccount, secret } from "./stripe-account.ts"
+import { type StripeAccount, secret } from "./stripe-account.ts"
 
 const makeGate = () => {
   let open = (): void => undefined
@@ -31,53 +32,59 @@ const makeGate = () => {
 describe("a paid invoice", () => {
   it("extends the membership to the end of the period and a day of grace", async () => {
     const on = await setUp()
-    await grant(on, 1)
-    expect(await on.send(on.account.pay("sub_1", "in_1", period(0, 30)))).toEqual({
-      status: 200,
-      message: "Handled",
-    })
+    await on.grant(1)
+    expect(await on.pay("in_1", 0, 30)).toEqual({ status: 200, message: "Handled" })
     expect(await on.endDay()).toBe(31)
-    const [row] = await on.tenure.memberships.history(member)
-    expect(row?.origin).toEqual({ keyId: "stripe", requestId: "evt_1" })
+    const [row] = await on.memberships.history(member)
+    expect(row).toMatchObject({
+      action: "extended",
+      origin: { keyId: "stripe", requestId: "evt_1" },
+    })
   })
 
-  it("extends once, however often and at the same time it is sent", async () => {
+  it("extends once, however often and at the same time Stripe announces it", async () => {
     const on = await setUp()
-    await grant(on, 1)
+    await on.grant(1)
     const paid = on.account.pay("sub_1", "in_1", period(0, 30))
-    await Promise.all([on.send(paid), on.send(paid), on.send(paid)])
+    const succeeded = on.account.again("in_1", "invoice.payment_succeeded")
+    await Promise.all([on.send(paid), on.send(succeeded), on.send(paid)])
     await on.send(paid)
     expect(await on.actions()).toEqual(["granted", "extended"])
-  })
-
-  it("leaves a membership that an operator has shortened, when it is sent again", async () => {
-    const on = await setUp()
-    await grant(on, 1)
-    const paid = on.account.pay("sub_1", "in_1", period(0, 30))
-    await on.send(paid)
-    await on.tenure.memberships.extend({ ...member, endDate: at(2) })
-    await on.send(paid)
-    await on.send(on.account.refund("in_1", 1))
-    expect(await on.endDay()).toBe(2)
+    expect(await on.endDay()).toBe(31)
   })
 
   it("never shortens, in whatever order payments come", async () => {
-    const on = await setUp()
-    const first = on.account.pay("sub_1", "in_1", period(0, 30))
-    const second = on.account.pay("sub_1", "in_2", period(30, 60))
-    await on.send(second)
-    await on.send(first)
-    expect(await on.endDay()).toBe(61)
+    await expectDays(await setUp(), [
+      [({ pay }) => pay("sub_1", "in_2", period(30, 60)), 61],
+      [({ pay }) => pay("sub_1", "in_1", period(0, 30)), 61],
+    ])
   })
 
-  it("leaves a membership that ends later", async () => {
+  it.each([
+    ["ends later", 100, 0, 30],
+    ["is granted, if the paid period is over", 1, -60, -30],
+  ])("leaves a membership that %s", async (_, granted, from, to) => {
     const on = await setUp()
-    await grant(on, 100)
-    await on.send(on.account.pay("sub_1", "in_1", period(0, 30)))
+    await on.grant(granted)
+    expect(await on.pay("in_1", from, to)).toMatchObject({ status: 200 })
     expect(await on.actions()).toEqual(["granted"])
   })
 
-  it("creates a missing membership, once for payments at the same time", async () => {
+  it("creates a missing membership by one event, which says why", async () => {
+    const on = await setUp()
+    const paid = on.account.pay("sub_1", "in_1", period(0, 30))
+    await Promise.all([on.send(paid), on.send(paid)])
+    await on.send(paid)
+    expect(await on.memberships.history(member)).toMatchObject([
+      {
+        action: "granted",
+        origin: { keyId: "stripe", requestId: paid.id },
+        reason: "Stripe: in_1 pays until 2030-02-01T00:00:00.000Z",
+      },
+    ])
+  })
+
+  it("creates a missing membership once for payments at the same time", async () => {
     const on = await setUp()
     const paid = [10, 20, 30, 40].map((to) => on.account.pay("sub_1", `in_${to}`, period(0, to)))
     await Promise.all(paid.toReversed().map(on.send))
@@ -88,9 +95,9 @@ describe("a paid invoice", () => {
   it("creates a membership again that was ended", async () => {
     const on = await setUp()
     for (const to of [10, 20, 30]) {
-      await on.send(on.account.pay("sub_1", `in_${to}`, period(0, to)))
+      await on.pay(`in_${to}`, 0, to)
       expect(await on.endDay()).toBe(to + 1)
-      await on.tenure.memberships.end(member)
+      await on.memberships.end(member)
     }
   })
 
@@ -98,32 +105,8 @@ describe("a paid invoice", () => {
     const on = await setUp({ missing: "reject" })
     const paid = on.account.pay("sub_1", "in_1", period(0, 30))
     await expect(on.send(paid)).rejects.toMatchObject({ _tag: "MembershipNotFound" })
-    await grant(on, 1)
+    await on.grant(1)
     await on.send(paid)
-    expect(await on.endDay()).toBe(31)
-  })
-
-  it("creates a missing membership by one event, which says why", async () => {
-    const on = await setUp()
-    const paid = on.account.pay("sub_1", "in_1", period(0, 30))
-    await Promise.all([on.send(paid), on.send(paid)])
-    await on.send(paid)
-    expect(await on.tenure.memberships.history(member)).toMatchObject([
-      {
-        action: "granted",
-        origin: { keyId: "stripe", requestId: paid.id },
-        reason: "Stripe: in_1 pays until 2030-02-01T00:00:00.000Z",
-      },
-    ])
-  })
-
-  it("is applied once, if Stripe announces it twice", async () => {
-    const on = await setUp()
-    await grant(on, 1)
-    const paid = on.account.pay("sub_1", "in_1", period(0, 30))
-    const succeeded = on.account.again("in_1", "invoice.payment_succeeded")
-    await Promise.all([on.send(paid), on.send(succeeded)])
-    expect(await on.actions()).toEqual(["granted", "extended"])
     expect(await on.endDay()).toBe(31)
   })
 
@@ -131,11 +114,14 @@ describe("a paid invoice", () => {
     const on = await setUp()
     const first = on.account.pay("sub_1", "in_1", period(0, 90))
     await on.send(first)
-    await on.tenure.memberships.extend({ ...member, endDate: at(40) })
+    await on.extend(40)
+    await on.send(first)
+    await on.send(on.account.refund("in_1", 1))
+    expect(await on.endDay()).toBe(40)
     await on.clock.advance("31 days")
     await on.send(first)
     expect(await on.endDay()).toBe(40)
-    await on.tenure.memberships.end(member)
+    await on.memberships.end(member)
     await on.send(first)
     expect(await on.actions()).toEqual(["granted", "extended", "ended"])
   })
@@ -143,37 +129,36 @@ describe("a paid invoice", () => {
   it("leaves that, too, if it comes after a later invoice and changes nothing", async () => {
     const on = await setUp()
     const first = on.account.pay("sub_1", "in_1", period(0, 30))
-    await on.send(on.account.pay("sub_1", "in_2", period(30, 60)))
+    await on.pay("in_2", 30, 60)
     await on.send(first)
-    await on.tenure.memberships.extend({ ...member, endDate: at(5) })
+    await on.extend(5)
     await on.send(first)
     expect(await on.endDay()).toBe(5)
-    await on.tenure.memberships.end(member)
+    await on.memberships.end(member)
     await on.clock.advance("2 days")
     await on.send(on.account.again("in_1", "invoice.payment_succeeded"))
-    await expect(on.endDay()).rejects.toMatchObject({ _tag: "MembershipNotFound" })
-    await on.send(on.account.pay("sub_1", "in_3", period(0, 30)))
+    await on.expectNoMembership()
+    await on.pay("in_3", 0, 30)
     expect(await on.endDay()).toBe(61)
   })
 
-  it("counts for a trial, which costs nothing", async () => {
+  it.each<[string, ReadonlyArray<LineInput>, number]>([
+    ["of a trial, which costs nothing", [period(0, 14, 0)], 14],
+    [
+      "for the subscription, but not with those that give money back",
+      [period(0, 365, -9000), ...singles(1), period(0, 30), period(0, 20)],
+      30,
+    ],
+  ])("counts with its lines %s", async (_, lines, day) => {
     const on = await setUp({ graceDays: 0 })
-    await on.send(on.account.pay("sub_1", "in_1", period(0, 14, 0)))
-    expect(await on.endDay()).toBe(14)
-  })
-
-  it("counts with its lines for the subscription, but those that give money back", async () => {
-    const on = await setUp({ graceDays: 0 })
-    const credit = period(0, 365, -9000)
-    const single = { ...period(0, 90), isSingle: true }
-    await on.send(on.account.pay("sub_1", "in_1", credit, single, period(0, 30), period(0, 20)))
-    expect(await on.endDay()).toBe(30)
+    await on.send(on.account.pay("sub_1", "in_1", ...lines))
+    expect(await on.endDay()).toBe(day)
   })
 
   it.each([12, 250])("counts with all of its %d lines, which are read once", async (count) => {
     const on = await setUp({ graceDays: 0 })
-    const singles = Array.from({ length: count - 2 }, () => ({ ...period(0, 365), isSingle: true }))
-    await on.send(on.account.pay("sub_1", "in_1", ...singles, period(0, 20), period(0, 30)))
+    const lines = [...singles(count - 2), period(0, 20), period(0, 30)]
+    await on.send(on.account.pay("sub_1", "in_1", ...lines))
     expect(await on.endDay()).toBe(30)
     const asked = on.account.requests.filter(({ pathname }) => pathname.endsWith("/lines"))
     expect(asked).toHaveLength(Math.ceil(count / 100))
@@ -181,65 +166,20 @@ describe("a paid invoice", () => {
 
   it("counts with all lines if many invoices have many of them", async () => {
     const on = await setUp({ graceDays: 0 })
-    const singles = Array.from({ length: 11 }, () => ({ ...period(0, 365), isSingle: true }))
-    const days = Array.from({ length: 25 }, (_, index) => index + 1)
-    for (const to of days) on.account.pay("sub_1", `in_${to}`, ...singles, period(0, to))
+    for (let to = 1; to <= 25; to++) {
+      on.account.pay("sub_1", `in_${to}`, ...singles(11), period(0, to))
+    }
     await on.send(on.account.refund("in_7"))
-    await on.send(on.account.pay("sub_1", "in_0", ...singles, period(0, 5)))
+    await on.send(on.account.pay("sub_1", "in_0", ...singles(11), period(0, 5)))
     expect(await on.endDay()).toBe(25)
   })
 
-  it("with more lines than are read has to come again", async () => {
+  it("has to come again if its lines cannot be read, or are too many", async () => {
     const on = await setUp()
-    const singles = Array.from({ length: 1001 }, () => ({ ...period(0, 365), isSingle: true }))
-    const paid = on.account.pay("sub_1", "in_1", ...singles, period(0, 30))
-    await expect(on.send(paid)).rejects.toThrow("in_1 has more than 1000 lines")
-  })
-
-  it("has to come again if Stripe does not answer with its lines", async () => {
-    const on = await setUp()
-    const singles = Array.from({ length: 11 }, () => ({ ...period(0, 365), isSingle: true }))
-    const paid = on.account.pay("sub_1", "in_1", ...singles, period(0, 30))
+    const tooMany = on.account.pay("sub_1", "in_1", ...singles(1001), period(0, 30))
+    await expect(on.send(tooMany)).rejects.toThrow("in_1 has more than 1000 lines")
     on.account.beforeAnswer(async (path) => on.account.setDown(path.endsWith("/lines")))
-    await expect(on.send(paid)).rejects.toThrow("Stripe has failed (500): no")
-  })
-
-  it("changes nothing if the period is over", async () => {
-    const on = await setUp()
-    await grant(on, 1)
-    expect(await on.send(on.account.pay("sub_1", "in_1", period(-60, -30)))).toMatchObject({
-      status: 200,
-    })
-    expect(await on.actions()).toEqual(["granted"])
-  })
-
-  it("is for the member that the subscription has now", async () => {
-    const on = await setUp()
-    on.account.subscribe("sub_2", "cus_1", {})
-    const paid = on.account.pay("sub_2", "in_1", period(0, 30))
-    on.account.setMetadata("sub_2", { project_id: "p1", user_id: "7" })
-    await on.send(paid)
-    expect(await on.endDay("7")).toBe(31)
-  })
-
-  it("is for the member that the host finds", async () => {
-    const on = await setUp({
-      member: async ({ customer }) => ({ projectId: "p1", userId: String(customer) }),
-    })
-    await on.send(on.account.pay("sub_1", "in_1", period(0, 30)))
-    expect(await on.endDay("cus_1")).toBe(31)
-  })
-
-  it("is looked up in the account that has sent it", async () => {
-    const on = await setUp({
-      member: (_subscription, account) => ({ projectId: "p1", userId: String(account) }),
-    })
-    const { body } = on.account.pay("sub_1", "in_1", period(0, 30))
-    await on.send({ body: JSON.stringify({ ...JSON.parse(body), account: "acct_2" }) })
-    expect(new Set(on.account.accounts)).toEqual(new Set(["acct_2"]))
-    expect(await on.endDay("acct_2")).toBe(31)
-    await on.send({ body })
-    expect(on.account.accounts).toContain(undefined)
+    await expect(on.send(tooMany)).rejects.toThrow("Stripe has failed (500): no")
   })
 
   it("has to come again if the API does not list it yet", async () => {
@@ -247,38 +187,80 @@ describe("a paid invoice", () => {
     const body = eventText("evt_9", "invoice.paid", { id: "in_9", customer: "cus_1" })
     await expect(on.send({ body })).rejects.toThrow("in_9")
   })
+
+  it("is for the member that the subscription has now", async () => {
+    const on = await setUp()
+    on.account.subscribe("sub_2", "cus_1", {})
+    const paid = on.account.pay("sub_2", "in_1", period(0, 30))
+    on.account.setMetadata("sub_2", { ...metadata, user_id: "7" })
+    await on.send(paid)
+    expect(await on.endDay("7")).toBe(31)
+  })
+
+  it("is for the member that the host finds, in the account that has sent it", async () => {
+    const on = await setUp({
+      member: async ({ customer }, account) => ({
+        projectId: "p1",
+        userId: `${customer}-${account}`,
+      }),
+    })
+    const { body } = on.account.pay("sub_1", "in_1", period(0, 30))
+    await on.send({ body: JSON.stringify({ ...JSON.parse(body), account: "acct_2" }) })
+    expect(new Set(on.account.accounts)).toEqual(new Set(["acct_2"]))
+    expect(await on.endDay("cus_1-acct_2")).toBe(31)
+    await on.send({ body })
+    expect(on.account.accounts).toContain(undefined)
+  })
 })
 
 describe("a refund", () => {
-  it("ends the membership now, if nothing else is paid", async () => {
-    const on = await setUp()
-    await on.send(on.account.pay("sub_1", "in_1", period(-1, 29)))
-    await on.send(on.account.refund("in_1"))
-    expect(await on.endDay()).toBe(now)
-    await on.clock.advance("1 hour")
-    expect(await on.tenure.memberships.find(member)).toMatchObject({ state: "expired" })
+  const refundFirst: Steps[0] = [({ refund }) => refund("in_1"), now]
+
+  it.each<[string, Partial<StripeWebhookOptions>, Steps]>([
+    ["ends the membership now, if nothing else is paid", {}, [refundFirst]],
+    [
+      "of a part changes nothing",
+      {},
+      [
+        [({ refund }) => refund("in_1", 900), 31],
+        [({ refund }) => refund("in_1", 1000), now],
+      ],
+    ],
+    ["as a credit note counts, too", {}, [[({ credit }) => credit("in_1"), now]]],
+    [
+      "and a dispute change nothing if the host keeps memberships",
+      { refunds: "keep" },
+      [
+        [({ refund }) => refund("in_1"), 31],
+        [({ dispute }) => dispute("in_1", "closed", "lost"), 31],
+      ],
+    ],
+  ])("%s", async (_, options, steps) => {
+    await expectDays(await paidOnce(options), steps)
   })
 
-  it("shortens the membership to what is still paid", async () => {
-    const on = await paidTwice()
-    await on.send(on.account.refund("in_2"))
-    expect(await on.endDay()).toBe(31)
+  it.each([
+    ["shortens the membership to what is still paid", "in_2", 31],
+    ["never shortens what a later payment has extended", "in_1", 61],
+  ])("%s", async (_, invoice, day) => {
+    await expectDays(await paidTwice(), [[({ refund }) => refund(invoice), day]])
   })
 
-  it("never shortens what a later payment has extended", async () => {
-    const on = await paidTwice()
-    await on.send(on.account.refund("in_1"))
-    expect(await on.endDay()).toBe(61)
+  it.each<[string, number, Steps]>([
+    ["the first of many", 19, [[({ refund }) => refund("in_1", 1800), 31]]],
+    ["each of several", 2, [[({ refund }) => refund("in_1", 950), 31], refundFirst]],
+  ])("counts if it is of all payments, not of %s", async (_, parts, steps) => {
+    const on = await paidOnce()
+    on.account.split("in_1", parts)
+    await expectDays(on, steps)
   })
 
   it("that comes before the payment leaves the membership as it was", async () => {
     const on = await setUp()
-    await grant(on, 1)
+    await on.grant(1)
     const paid = on.account.pay("sub_1", "in_1", period(0, 30))
     const refunded = on.account.refund("in_1")
-    await on.send(refunded)
-    await on.send(paid)
-    await on.send(refunded)
+    for (const event of [refunded, paid, refunded]) await on.send(event)
     expect(await on.actions()).toEqual(["granted"])
   })
 
@@ -286,7 +268,7 @@ describe("a refund", () => {
     "at the same time as the payment ends the membership, if the %s is slower",
     async (slower) => {
       const on = await setUp()
-      await grant(on, 1)
+      await on.grant(1)
       const paid = on.account.pay("sub_1", "in_1", period(0, 30))
       const reads = makeGate()
       const refunds = makeGate()
@@ -311,74 +293,32 @@ describe("a refund", () => {
     const refunded = on.account.refund("in_1")
     let answers = 0
     on.account.beforeAnswer(async () => {
-      answers += 1
-      if (answers === 2) await on.send(on.account.pay("sub_1", "in_2", period(0, 30)))
+      if (++answers === 2) await on.pay("in_2", 0, 30)
     })
     await on.send(refunded)
     expect(await on.endDay()).toBe(31)
   })
 
   it("leaves what a payment extends before it is shortened", async () => {
-    const on = await setUp()
-    const { account, tenure } = on
-    await on.send(account.pay("sub_1", "in_1", period(0, 30)))
+    const on = await paidOnce()
     let isPaid = false
-    const find: Setup["tenure"]["memberships"]["find"] = async (asked) => {
-      const found = await tenure.memberships.find(asked)
+    const find: Setup["memberships"]["find"] = async (asked) => {
+      const found = await on.memberships.find(asked)
       if (!isPaid) {
         isPaid = true
-        await on.send(account.pay("sub_1", "in_2", period(30, 60)))
+        await on.pay("in_2", 30, 60)
       }
       return found
     }
-    const { stripe } = account
-    const memberships = { ...tenure.memberships, find }
-    const { receive } = stripeWebhook({ tenure: { memberships }, stripe, secret })
-    const { body } = account.refund("in_1")
-    await receive(body, stripe.webhooks.generateTestHeaderString({ payload: body, secret }))
+    const { send } = on.receiver({ tenure: { memberships: { ...on.memberships, find } } })
+    await send(on.account.refund("in_1"))
     expect(await on.endDay()).toBe(61)
     expect(await on.actions()).toEqual(["granted", "extended"])
   })
 
-  it("of a part changes nothing", async () => {
-    const on = await paidOnce()
-    await on.send(on.account.refund("in_1", 900))
-    expect(await on.endDay()).toBe(31)
-    await on.send(on.account.refund("in_1", 1000))
-    expect(await on.endDay()).toBe(now)
-  })
-
-  it("of the first of many payments changes nothing", async () => {
-    const on = await paidOnce()
-    on.account.split("in_1", 19)
-    await on.send(on.account.refund("in_1", 1800))
-    expect(await on.endDay()).toBe(31)
-  })
-
-  it("of each of several payments counts", async () => {
-    const on = await paidOnce()
-    on.account.split("in_1", 2)
-    await on.send(on.account.refund("in_1", 950))
-    expect(await on.endDay()).toBe(31)
-    await on.send(on.account.refund("in_1"))
-    expect(await on.endDay()).toBe(now)
-  })
-
-  it("as a credit note counts, too", async () => {
-    const on = await paidOnce()
-    await on.send(on.account.credit("in_1"))
-    expect(await on.endDay()).toBe(now)
-  })
-
-  it("changes nothing if the host keeps memberships", async () => {
-    const on = await paidOnce({ refunds: "keep" })
-    await on.send(on.account.refund("in_1"))
-    expect(await on.endDay()).toBe(31)
-  })
-
   it("leaves an end date that somebody else has set", async () => {
     const on = await paidOnce()
-    await on.tenure.memberships.extend({ ...member, endDate: at(40) })
+    await on.extend(40)
     await on.send(on.account.refund("in_1"))
     expect(await on.endDay()).toBe(40)
   })
@@ -388,15 +328,14 @@ describe("a refund", () => {
     await on.clock.advance("40 days")
     await on.send(on.account.refund("in_1"))
     expect(await on.endDay()).toBe(31)
-    await on.tenure.memberships.erase(member)
+    await on.memberships.erase(member)
     await on.send(on.account.refund("in_1"))
-    await expect(on.endDay()).rejects.toMatchObject({ _tag: "MembershipNotFound" })
+    await on.expectNoMembership()
   })
 
   it("leaves the other members of a customer", async () => {
-    const on = await setUp()
-    on.account.subscribe("sub_2", "cus_1", { project_id: "p1", user_id: "7" })
-    await on.send(on.account.pay("sub_1", "in_1", period(0, 30)))
+    const on = await paidOnce()
+    on.account.subscribe("sub_2", "cus_1", { ...metadata, user_id: "7" })
     await on.send(on.account.pay("sub_2", "in_2", period(0, 30)))
     await on.send(on.account.refund("in_1"))
     expect([await on.endDay(), await on.endDay("7")]).toEqual([now, 31])
@@ -404,17 +343,14 @@ describe("a refund", () => {
 })
 
 describe("a canceled subscription", () => {
-  it("ends the membership with the paid period, without grace", async () => {
-    const on = await paidOnce({ graceDays: 3 })
-    await on.send(on.account.cancel("sub_1", seconds(5)))
-    expect(await on.endDay()).toBe(30)
-  })
-
-  it("ends it at once if the host says so", async () => {
-    const on = await setUp({ cancellation: "now" })
-    await on.send(on.account.pay("sub_1", "in_1", period(-5, 30)))
-    await on.send(on.account.cancel("sub_1", seconds(0)))
-    expect(await on.endDay()).toBe(now)
+  it.each<[string, Partial<StripeWebhookOptions>, number, number, number]>([
+    ["with the paid period, without grace", { graceDays: 3 }, 0, 5, 30],
+    ["at once if the host says so", { cancellation: "now" }, -5, 0, now],
+  ])("ends the membership %s", async (_, options, from, endedOn, day) => {
+    const on = await setUp(options)
+    await on.pay("in_1", from, 30)
+    await on.send(on.account.cancel("sub_1", seconds(endedOn)))
+    expect(await on.endDay()).toBe(day)
   })
 
   it("leaves what another subscription of the member pays for", async () => {
@@ -429,129 +365,104 @@ describe("a canceled subscription", () => {
 it("any order and repetition of events leads to the same end date", () => expectSameEndDate(10))
 
 describe("a request that is not from Stripe", () => {
-  let on: Setup
-  let paid: SentEvent
-  beforeEach(async () => {
-    on = await setUp()
-    paid = on.account.pay("sub_1", "in_1", period(0, 30))
-  })
-
-  const sign = ({ stripe }: StripeAccount, payload: string, more = {}) =>
-    stripe.webhooks.generateTestHeaderString({ payload, secret, ...more })
-
   const refused = { status: 400, message: "Not an event that Stripe has signed" }
 
   it("is answered 400, whatever it has", async () => {
+    const { account, webhook } = await setUp()
     const text = fc.oneof(fc.string(), fc.string({ unit: "binary" }), fc.json())
     const body = fc.oneof(text, fc.uint8Array({ maxLength: 100 }))
+    const other = account.sign("{}")
     const signature = fc.oneof(
       text,
-      fc.constantFrom(
-        undefined,
-        null,
-        [],
-        "t=1,v1=",
-        `t=${Date.now()},v1=aa`,
-        sign(on.account, "{}"),
-      ),
+      fc.constantFrom(undefined, null, [], "t=1,v1=", `t=${Date.now()},v1=aa`, other),
     )
     await fc.assert(
       fc.asyncProperty(body, signature, async (anyBody, header) => {
-        expect(await on.webhook.receive(anyBody, header)).toEqual(refused)
+        expect(await webhook.receive(anyBody, header)).toEqual(refused)
       }),
     )
-    expect(on.account.requests).toEqual([])
+    expect(account.requests).toEqual([])
   })
 
-  it("is answered 400 if another body, another secret or another time was signed", async () => {
-    const { account, webhook } = on
-    const old = Math.floor(Date.now() / 1000) - 301
-    for (const header of [
-      sign(account, `${paid.body} `),
-      sign(account, paid.body, { secret: "whsec_other" }),
-      sign(account, paid.body, { timestamp: old }),
-      sign(account, paid.body, { scheme: "v0" }),
-    ]) {
-      expect(await webhook.receive(paid.body, header)).toEqual(refused)
-    }
+  it.each<[string, (account: StripeAccount, body: string) => string]>([
+    ["another body", ({ sign }, body) => sign(`${body} `)],
+    ["another secret", ({ sign }, body) => sign(body, { secret: "whsec_other" })],
+    [
+      "another time",
+      ({ sign }, body) => sign(body, { timestamp: Math.floor(Date.now() / 1000) - 301 }),
+    ],
+    ["another scheme", ({ sign }, body) => sign(body, { scheme: "v0" })],
+  ])("is answered 400 if it is signed with %s", async (_, sign) => {
+    const { account, webhook } = await setUp()
+    const { body } = account.pay("sub_1", "in_1", period(0, 30))
+    expect(await webhook.receive(body, sign(account, body))).toEqual(refused)
     expect(account.requests).toEqual([])
   })
 
   it("is answered 400 if it is signed, and no event", async () => {
-    for (const body of [
-      "{",
-      "null",
-      "[]",
-      '"evt_1"',
-      "{}",
-      '{"id":"evt_1","data":{"object":null}}',
-    ]) {
-      expect(await on.send({ body })).toEqual(refused)
+    const { send } = await setUp()
+    const noObject = '{"id":"evt_1","data":{"object":null}}'
+    const noId = eventText("evt\n1", "invoice.paid", { customer: "cus_1" })
+    for (const body of ["{", "null", "[]", '"evt_1"', "{}", noObject, noId]) {
+      expect(await send({ body })).toEqual(refused)
     }
-    const body = eventText("evt\n1", "invoice.paid", { customer: "cus_1" })
-    expect(await on.send({ body })).toEqual(refused)
   })
 
   it("is answered 200 if it is an event without an effect", async () => {
+    const { account, send } = await setUp()
     const ignored = { status: 200, message: "Ignored" }
-    expect(await on.send(on.account.other("customer.created"))).toEqual(ignored)
+    expect(await send(account.other("customer.created"))).toEqual(ignored)
     const body = eventText("evt_1", "charge.refunded", { id: "ch_1", customer: null })
-    expect(await on.send({ body })).toEqual(ignored)
-    expect(on.account.requests).toEqual([])
+    expect(await send({ body })).toEqual(ignored)
+    expect(account.requests).toEqual([])
   })
 })
 
 describe("an endpoint", () => {
-  const request = (body: string, headers: Record<string, string> = {}) =>
-    new Request("https://example.com/stripe", { method: "POST", body, headers })
-
-  it("answers web requests", async () => {
+  const setUpEndpoint = async () => {
     const on = await setUp()
     const { body } = on.account.pay("sub_1", "in_1", period(0, 30))
-    const signature = on.account.stripe.webhooks.generateTestHeaderString({ payload: body, secret })
-    const headers = { "stripe-signature": signature }
-    expect((await on.webhook.fetch(request(body, headers))).status).toBe(200)
-    expect(await on.endDay()).toBe(31)
-    expect((await on.webhook.fetch(request(body))).status).toBe(400)
-    expect((await on.webhook.fetch(request(`${body} `, headers))).status).toBe(400)
-    expect((await on.webhook.fetch(request("x".repeat(1024 * 1024 + 1)))).status).toBe(413)
-    const get = await on.webhook.fetch(new Request("https://example.com/stripe"))
+    const headers = { "stripe-signature": on.account.sign(body) }
+    const fetch = (init: RequestInit = { method: "POST", body, headers }) =>
+      on.webhook.fetch(new Request("https://example.com/stripe", init))
+    return { ...on, body, headers, fetch }
+  }
+
+  it("answers web requests", async () => {
+    const { body, endDay, fetch, headers } = await setUpEndpoint()
+    expect((await fetch()).status).toBe(200)
+    expect(await endDay()).toBe(31)
+    const broken = new ReadableStream({ pull: (stream) => stream.error(new Error("gone")) })
+    for (const [status, init] of [
+      [400, { body }],
+      [400, { body: `${body} `, headers }],
+      [400, { body: broken, duplex: "half" }],
+      [413, { body: "x".repeat(1024 * 1024 + 1) }],
+    ] as const) {
+      expect((await fetch({ method: "POST", ...init })).status).toBe(status)
+    }
+    const get = await fetch({})
     expect([get.status, get.headers.get("allow")]).toEqual([405, "POST"])
   })
 
-  it("answers 400 to a body that breaks off", async () => {
-    const on = await setUp()
-    const body = new ReadableStream({ pull: (controller) => controller.error(new Error("gone")) })
-    const broken = new Request("https://example.com/", { method: "POST", body, duplex: "half" })
-    expect((await on.webhook.fetch(broken)).status).toBe(400)
-  })
-
   it("takes the event again after Stripe or Tenure did not answer", async () => {
-    const on = await setUp()
-    const { body } = on.account.pay("sub_1", "in_1", period(0, 30))
-    const send = () => {
-      const signature = on.account.stripe.webhooks.generateTestHeaderString({
-        payload: body,
-        secret,
-      })
-      return on.webhook.fetch(request(body, { "stripe-signature": signature }))
-    }
-    on.account.setDown(true)
-    await expect(send()).rejects.toThrow("Stripe has failed (500): no")
-    on.account.setDown(false)
-    expect((await send()).status).toBe(200)
-    expect(await on.endDay()).toBe(31)
-    await on.tenure.close()
-    await expect(send()).rejects.toMatchObject({ _tag: "StoreUnavailable" })
+    const { account, endDay, fetch, tenure } = await setUpEndpoint()
+    account.setDown(true)
+    await expect(fetch()).rejects.toThrow("Stripe has failed (500): no")
+    account.setDown(false)
+    expect((await fetch()).status).toBe(200)
+    expect(await endDay()).toBe(31)
+    await tenure.close()
+    await expect(fetch()).rejects.toMatchObject({ _tag: "StoreUnavailable" })
   })
 
   it("takes several secrets while one replaces another", async () => {
     const on = await setUp({ secret: ["whsec_new", secret] })
-    expect(await on.send(on.account.pay("sub_1", "in_1", period(0, 30)))).toMatchObject({
-      status: 200,
-    })
+    expect(await on.pay("in_1", 0, 30)).toMatchObject({ status: 200 })
   })
+})
 
+describe("the options", () => {
   it.each([
     [{ secret: "" }, "secret"],
     [{ secret: [] }, "secret"],
@@ -564,23 +475,19 @@ describe("an endpoint", () => {
     [{ member: "1001" }, "member"],
     [{ tenure: {} }, "tenure"],
     [{ stripe: {} }, "stripe"],
-  ])("refuses the options %j", async (options, name) => {
-    const on = await setUp()
-    const { stripe } = on.account
+  ])("%j are refused", async (options, name) => {
+    const { receiver } = await setUp()
     // @ts-expect-error: as programs without types may pass them
-    const make = () => stripeWebhook({ tenure: on.tenure, stripe, secret, ...options })
+    const make = () => receiver(options)
     expect(make).toThrow(`${name} must be`)
     expect(make).toThrow(expect.objectContaining({ _tag: "InvalidInput", field: name }))
   })
 
-  it("refuses unknown options, and shows no secret", async () => {
-    const { account, tenure } = await setUp()
-    const { stripe } = account
-    // @ts-expect-error: as programs without types may pass them
-    expect(() => stripeWebhook({ tenure, stripe, secret, graceDay: 3 })).toThrow(
-      "graceDay is unknown",
-    )
-    expect(() => stripeWebhook({ tenure, stripe, secret: ["secret_1"] })).toThrow(
+  it("are refused if one is unknown, and show no secret", async () => {
+    const { receiver } = await setUp()
+    // @ts-expect-error: as programs without types may pass it
+    expect(() => receiver({ graceDay: 3 })).toThrow("graceDay is unknown")
+    expect(() => receiver({ secret: ["secret_1"] })).toThrow(
       /^secret must be .* received another value$/,
     )
   })

@@ -14,6 +14,7 @@ import {
 const grace = 3
 const rules: PaymentRules = { grace, cancellation: "periodEnd", refundsShorten: true }
 const atOnce: PaymentRules = { ...rules, cancellation: "now" }
+const keeping: PaymentRules = { ...rules, refundsShorten: false }
 
 const invoice = (given: Partial<PaidInvoice>): PaidInvoice => ({
   id: "in_1",
@@ -47,12 +48,7 @@ describe("what an invoice pays for", () => {
     ["the time until the subscription ended at once", { subscriptionEndedAt: 40 }, atOnce, 40],
     ["no more than its period", { subscriptionEndedAt: 140 }, atOnce, 100],
     ["nothing, once it is refunded", { returned: "refunded" }, rules, -Infinity],
-    [
-      "its period, if refunds shorten nothing",
-      { returned: "refunded" },
-      { ...rules, refundsShorten: false },
-      103,
-    ],
+    ["its period, if refunds shorten nothing", { returned: "refunded" }, keeping, 103],
   ])("is %s", (_, given, by, expected) => {
     expect(paidUntil([invoice(given)], by)).toBe(expected)
   })
@@ -70,27 +66,16 @@ describe("a membership that lasts too long", () => {
   const other = invoice({ id: "in_2", periodEnd: 50 })
   const refunded = invoice({ returned: "disputed" })
   const ended = invoice({ subscriptionEndedAt: 40 })
+  const lost = invoice({ subscriptionEndedAt: 40, returned: "refunded" })
 
   it.each([
     ["the refunded period and the grace", [refunded, other], 103, rules, 53],
     ["the refunded period", [refunded, other], 100, rules, 53],
-    [
-      "the end of the refunded, ended subscription",
-      [{ ...ended, returned: "refunded" }, other],
-      40,
-      atOnce,
-      undefined,
-    ],
+    ["the end of the refunded, ended subscription", [lost, other], 40, atOnce, undefined],
     ["the refunded period, and nothing else is paid", [refunded], 100, rules, -Infinity],
     ["the grace of a subscription that has ended", [ended], 103, rules, 100],
     ["the period of a subscription that has ended at once", [ended], 100, atOnce, 40],
-    [
-      "the end of a refunded subscription",
-      [{ ...ended, returned: "refunded" }],
-      40,
-      atOnce,
-      -Infinity,
-    ],
+    ["the end of a refunded subscription", [lost], 40, atOnce, -Infinity],
     ["a date from somebody else", [refunded, other], 101, rules, undefined],
     ["a date from somebody else, when the subscription ended", [refunded], 40, rules, undefined],
     ["what is paid", [invoice({}), other], 103, rules, undefined],
@@ -128,13 +113,7 @@ describe("a membership whose end date is recorded", () => {
   const lost = { ...later, returned: "refunded" } as const
 
   it.each([
-    [
-      "is shortened by what is not paid any more",
-      [invoice({}), lost],
-      203,
-      basis(203, "in_2"),
-      103,
-    ],
+    ["is shortened by what is not paid now", [invoice({}), lost], 203, basis(203, "in_2"), 103],
     ["keeps what was added to it", [invoice({}), lost], 206, basis(203, "in_2"), 106],
     ["is shortened, whatever the grace was", [invoice({}), lost], 201, basis(201, "in_2"), 103],
     ["ends now if nothing is paid", [lost], 206, basis(203, "in_2"), -Infinity],
@@ -165,6 +144,5 @@ it("tells why an invoice pays less", () => {
   expect(lossOf(invoice({}), rules)).toBeUndefined()
   expect(lossOf(invoice(ended), rules)).toBe("canceled")
   expect(lossOf(invoice({ ...ended, returned: "disputed" }), rules)).toBe("disputed")
-  const keep = { ...rules, refundsShorten: false }
-  expect(lossOf(invoice({ returned: "disputed" }), keep)).toBeUndefined()
+  expect(lossOf(invoice({ returned: "disputed" }), keeping)).toBeUndefined()
 })

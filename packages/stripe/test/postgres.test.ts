@@ -3,9 +3,9 @@
 import { randomUUID } from "node:crypto"
 import { createTenure } from "@tenure/core"
 import { postgres } from "@tenure/postgres"
-import { afterAll, beforeAll, expect, inject, it } from "vitest"
+import { expect, inject, it, onTestFinished } from "vitest"
 import { stripeWebhook } from "../src/index.ts"
-import { type SentEvent, type StripeAccount, secret, startStripeAccount } from "./stripe-account.ts"
+import { type SentEvent, secret, startStripeAccount } from "./stripe-account.ts"
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -13,82 +13,67 @@ declare module "vitest" {
   }
 }
 
-const day = 86_400
 const start = Math.floor(Date.UTC(2090, 0, 1) / 1000)
-// Of this run: the database may have projects and idempotency keys of an earlier one.
-const projectId = randomUUID()
-const member = { projectId, userId: "1001" }
+const dayOf = (days: number) => start + days * 86_400
 
-let account: StripeAccount
-let processes: ReadonlyArray<Awaited<ReturnType<typeof startProcess>>>
-
-const startProcess = async () => {
-  const stores = postgres({ url: inject("databaseUrl"), schema: "stripe_events" })
-  const tenure = await createTenure({ stores, webhooks: { dispatch: false } })
-  return { tenure, webhook: stripeWebhook({ tenure, stripe: account.stripe, secret }) }
-}
-
-beforeAll(async () => {
-  account = await startStripeAccount()
-  processes = [await startProcess(), await startProcess()]
-  await processes[0]?.tenure.memberships.createProject(projectId)
+/** Starts two processes on one database. */
+const setUp = async () => {
+  const account = await startStripeAccount()
+  const startProcess = async () => {
+    const stores = postgres({ url: inject("databaseUrl"), schema: "stripe_events" })
+    const tenure = await createTenure({ stores, webhooks: { dispatch: false } })
+    return { tenure, webhook: stripeWebhook({ tenure, stripe: account.stripe, secret }) }
+  }
+  const processes = [await startProcess(), await startProcess()] as const
+  const { memberships } = processes[0].tenure
+  // Of this run: the database may have projects and idempotency keys of an earlier one.
+  const projectId = randomUUID()
+  await memberships.createProject(projectId)
+  onTestFinished(async () => {
+    await memberships.deleteProject(projectId)
+    await Promise.all(processes.map(({ tenure }) => tenure.close()))
+    await account.close()
+  })
+  const moveTo = (userId: string) =>
+    account.setMetadata("sub_1", { project_id: projectId, user_id: userId })
   account.subscribe("sub_1", "cus_1", { project_id: projectId, user_id: "1001" })
-})
-
-afterAll(async () => {
-  await processes[0]?.tenure.memberships.deleteProject(projectId)
-  await Promise.all(processes.map(({ tenure }) => tenure.close()))
-  await account.close()
-})
-
-/** Sends each event to each process three times, all at the same time. */
-const sendAll = (...events: ReadonlyArray<SentEvent>) =>
-  Promise.all(
-    [1, 2, 3].flatMap(() =>
-      processes.flatMap(({ webhook }) =>
-        events.map(({ body }) => {
-          const signed = { payload: body, secret }
-          const signature = account.stripe.webhooks.generateTestHeaderString(signed)
-          return webhook.receive(body, signature)
-        }),
+  return {
+    account,
+    memberships,
+    moveTo,
+    pay: (id: string, from: number, to: number) =>
+      account.pay("sub_1", id, { amount: 1900, start: dayOf(from), end: dayOf(to) }),
+    projectId,
+    /** Sends each event to each process three times, all at the same time. */
+    sendAll: (...events: ReadonlyArray<SentEvent>) =>
+      Promise.all(
+        [...processes, ...processes, ...processes].flatMap(({ webhook }) =>
+          events.map(({ body }) => webhook.receive(body, account.sign(body))),
+        ),
       ),
-    ),
-  )
-
-const periodOf = (from: number, to: number) => ({
-  amount: 1900,
-  start: start + from * day,
-  end: start + to * day,
-})
-
-const memberships = () => {
-  const [first] = processes
-  if (first === undefined) throw new Error("no process")
-  return first.tenure.memberships
+  }
 }
-
-const endDay = async () => ((await memberships().find(member)).endDate / 1000 - start) / day
 
 it("creates, extends and shortens the membership once", async () => {
-  const first = account.pay("sub_1", "in_1", periodOf(0, 30))
-  const second = account.pay("sub_1", "in_2", periodOf(30, 60))
-  await sendAll(second, first)
-  expect(await endDay()).toBe(61)
+  const { account, memberships, moveTo, pay, projectId, sendAll } = await setUp()
+  const member = { projectId, userId: "1001" }
+  const endDay = async () => ((await memberships.find(member)).endDate / 1000 - start) / 86_400
   const actionsOf = async (eventId: string) =>
-    (await memberships().history(member))
+    (await memberships.history(member))
       .filter(({ origin }) => origin.requestId === eventId)
       .map(({ action }) => action)
-  const granted = [...(await actionsOf(first.id)), ...(await actionsOf(second.id))].filter(
-    (action) => action === "granted",
-  )
-  expect(granted).toHaveLength(1)
-  for (const { id } of [first, second]) {
-    expect((await actionsOf(id)).filter((action) => action === "extended").length).toBeLessThan(2)
+
+  const first = pay("in_1", 0, 30)
+  const second = pay("in_2", 30, 60)
+  await sendAll(second, first)
+  expect(await endDay()).toBe(61)
+  const actions = [await actionsOf(first.id), await actionsOf(second.id)]
+  expect(actions.flat().filter((action) => action === "granted")).toHaveLength(1)
+  for (const ofEvent of actions) {
+    expect(ofEvent.filter((action) => action === "extended").length).toBeLessThan(2)
   }
 
-  const third = account.pay("sub_1", "in_3", periodOf(60, 90))
-  const refund = account.refund("in_3")
-  await sendAll(third, refund, second)
+  await sendAll(pay("in_3", 60, 90), account.refund("in_3"), second)
   expect(await endDay()).toBe(61)
 
   const refunded = account.refund("in_2")
@@ -96,10 +81,10 @@ it("creates, extends and shortens the membership once", async () => {
   expect(await endDay()).toBe(31)
   expect(await actionsOf(refunded.id)).toEqual(["extended"])
   // The payment goes with the membership to another user id.
-  const moved = { projectId, userId: "2002" }
-  await memberships().move({ ...member, to: moved.userId })
-  account.setMetadata("sub_1", { project_id: projectId, user_id: moved.userId })
-  await memberships().extendAll({ projectId, by: "P3D", idempotencyKey: randomUUID() })
+  await memberships.move({ ...member, to: "2002" })
+  moveTo("2002")
+  await memberships.extendAll({ projectId, by: "P3D", idempotencyKey: randomUUID() })
   await sendAll(account.refund("in_1"))
-  expect((await memberships().find(moved)).endDate).toBeLessThanOrEqual(Date.now() + 1000)
+  const moved = await memberships.find({ projectId, userId: "2002" })
+  expect(moved.endDate).toBeLessThanOrEqual(Date.now() + 1000)
 })

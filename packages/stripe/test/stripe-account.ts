@@ -1,19 +1,21 @@
 /** An account at Stripe, with the part of its API that is read, and the events that it would send. */
 
-import { type Server, createServer } from "node:http"
+import { createServer } from "node:http"
 import { Stripe } from "stripe"
 import {
+  type Invoice,
   type LineInput,
+  type Subscription,
   chargeOf,
+  chargesOf,
   creditNoteOf,
   disputeOf,
   eventText,
   invoiceOf,
-  lineOf,
-  listOf,
-  paymentOf,
+  linesOf,
   refundOf,
   subscriptionOf,
+  totalOf,
 } from "./objects.ts"
 
 /** The signing secret of the account's endpoint. */
@@ -25,40 +27,16 @@ export interface SentEvent {
   readonly body: string
 }
 
-interface Subscription {
-  readonly id: string
-  readonly customer: string
-  metadata: Record<string, string>
-  endedAt: number | null
-}
-
-interface Invoice {
-  readonly id: string
-  readonly subscription: Subscription
-  readonly lines: ReadonlyArray<LineInput>
-  /** How many equal payments have paid it. */
-  parts: number
-  refunded: number
-  credited: number
-  dispute: { readonly status: string; readonly amount: number } | undefined
-  readonly paidAt: number
-}
-
-/** An error as the API answers it. */
-export interface Refusal {
-  readonly status: number
-  readonly message: string
-}
-
-const totalOf = ({ lines }: Invoice): number =>
-  Math.max(
-    0,
-    lines.reduce((sum, { amount }) => sum + amount, 0),
-  )
-
-/** The ids of an invoice's payments: its own, if there is one. */
-const partsOf = ({ id, parts }: Invoice): ReadonlyArray<string> =>
-  parts === 1 ? [id] : Array.from({ length: parts }, (_, index) => `${id}_${index}`)
+/** A client for the API at a port of this machine. */
+export const clientAt = (port: number, more: { timeout?: number } = {}): Stripe =>
+  new Stripe("sk_test_123", {
+    host: "127.0.0.1",
+    port,
+    protocol: "http",
+    maxNetworkRetries: 0,
+    telemetry: false,
+    ...more,
+  })
 
 /** Starts an account. Ids are counted, so a test can name them. */
 export const startStripeAccount = async () => {
@@ -67,27 +45,10 @@ export const startStripeAccount = async () => {
   const requests: Array<URL> = []
   const accounts: Array<unknown> = []
   let events = 0
-  let refusal: Refusal | undefined
+  let refusal: { readonly status: number; readonly message: string } | undefined
   /** Charges for no invoice, newest last. */
-  const singles: Array<Stripe.Charge> = []
+  const singles: Array<ReturnType<typeof chargeOf>> = []
   let beforeAnswer: (path: string) => Promise<unknown> = async () => undefined
-
-  const subscriptionObject = (subscription: Subscription) => subscriptionOf(subscription)
-  const invoiceObject = (invoice: Invoice): Stripe.Invoice =>
-    invoiceOf({ ...invoice, subscription: subscriptionObject(invoice.subscription) })
-  /** The charges of an invoice, of which the first are refunded first. */
-  const chargeObjects = (invoice: Invoice): ReadonlyArray<Stripe.Charge> => {
-    const amount = totalOf(invoice) / invoice.parts
-    return partsOf(invoice).map((part, index) =>
-      chargeOf({
-        invoice: part,
-        customer: invoice.subscription.customer,
-        amount,
-        refunded: Math.min(amount, Math.max(0, invoice.refunded - index * amount)),
-        isDisputed: invoice.dispute !== undefined,
-      }),
-    )
-  }
 
   const event = (type: string, object: object): SentEvent => {
     const id = `evt_${++events}`
@@ -100,19 +61,10 @@ export const startStripeAccount = async () => {
     return invoice
   }
 
-  /** What the API has only if it is asked to expand it. */
-  const expanded = (invoice: Invoice, paths: ReadonlyArray<string>): Stripe.Invoice => {
-    const object = invoiceObject(invoice)
-    const total = totalOf(invoice)
-    if (paths.includes("data.payments")) {
-      const payments = partsOf(invoice).map((part) => paymentOf(part, total / invoice.parts))
-      object.payments = listOf("/v1/payments", total === 0 ? [] : payments)
-    }
-    const details = object.parent?.subscription_details
-    if (details && paths.includes("data.parent.subscription_details.subscription")) {
-      details.subscription = subscriptionObject(invoice.subscription)
-    }
-    return object
+  const subscription = (id: string): Subscription => {
+    const found = subscriptions.get(id)
+    if (found === undefined) throw new Error(`no subscription ${id}`)
+    return found
   }
 
   const list = (url: URL, all: ReadonlyArray<{ readonly id: string }>) => {
@@ -124,47 +76,37 @@ export const startStripeAccount = async () => {
   }
 
   const answer = (url: URL): object | undefined => {
-    const [, listed] = /^\/v1\/invoices\/(\w+)\/lines$/.exec(url.pathname) ?? []
-    if (listed !== undefined) {
-      const { lines, subscription } = find(listed)
-      return list(
-        url,
-        lines.map((line, index) => lineOf(line, index, listed, subscription.id)),
-      )
-    }
-    const customer = url.searchParams.get("customer")
+    const { pathname, searchParams } = url
+    const customer = searchParams.get("customer")
     const newestFirst = invoices
-      .filter(({ subscription }) => subscription.customer === customer)
+      .filter((one) => one.subscription.customer === customer)
       .toReversed()
-    if (url.pathname === "/v1/invoices" && url.searchParams.get("status") === "paid") {
-      const paths = [...url.searchParams].flatMap(([name, value]) =>
-        name.startsWith("expand") ? value : [],
+    if (pathname === "/v1/invoices" && searchParams.get("status") === "paid") {
+      const paths = [...searchParams].flatMap(([name, path]) =>
+        name.startsWith("expand") ? path : [],
       )
-      return list(
-        url,
-        newestFirst.map((invoice) => expanded(invoice, paths)),
-      )
+      const found = newestFirst.map((invoice) => invoiceOf(invoice, paths))
+      return list(url, found)
     }
-    const charges = (from: ReadonlyArray<Invoice>) =>
-      from.filter((invoice) => totalOf(invoice) > 0).flatMap(chargeObjects)
-    if (url.pathname === "/v1/disputes") {
+    if (pathname === "/v1/disputes") {
       const disputed = invoices.flatMap(({ dispute, id }) =>
         dispute === undefined ? [] : [disputeOf(id, dispute.status, dispute.amount)],
       )
-      const charge = url.searchParams.get("charge")
-      return list(
-        url,
-        disputed.filter((one) => one.charge === charge),
-      )
+      const ofCharge = disputed.filter(({ charge }) => charge === searchParams.get("charge"))
+      return list(url, ofCharge)
     }
-    const [, asked] = /^\/v1\/charges\/(\w+)$/.exec(url.pathname) ?? []
-    if (asked !== undefined) return charges(invoices).find(({ id }) => id === asked)
-    if (url.pathname !== "/v1/charges") return undefined
-    const ofCustomer = singles.filter((charge) => charge.customer === customer)
-    return list(url, [...ofCustomer.toReversed(), ...charges(newestFirst)])
+    if (pathname === "/v1/charges") {
+      const ofCustomer = singles.filter((charge) => charge.customer === customer)
+      return list(url, [...ofCustomer.toReversed(), ...newestFirst.flatMap(chargesOf)])
+    }
+    const [, ofInvoice, charge] =
+      /^\/v1\/(?:invoices\/(\w+)\/lines|charges\/(\w+))$/.exec(pathname) ?? []
+    return ofInvoice === undefined
+      ? invoices.flatMap(chargesOf).find(({ id }) => id === charge)
+      : list(url, linesOf(find(ofInvoice)))
   }
 
-  const server: Server = createServer((request, response) => {
+  const server = createServer((request, response) => {
     const url = new URL(request.url ?? "", "http://localhost")
     requests.push(url)
     accounts.push(request.headers["stripe-account"])
@@ -179,26 +121,23 @@ export const startStripeAccount = async () => {
   })
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve))
   const address = server.address()
-  const port = typeof address === "object" && address !== null ? address.port : 0
+  const stripe = clientAt(typeof address === "object" && address !== null ? address.port : 0)
 
   return {
-    stripe: new Stripe("sk_test_123", {
-      host: "127.0.0.1",
-      port,
-      protocol: "http",
-      maxNetworkRetries: 0,
-      telemetry: false,
-    }),
+    stripe,
+    /** Signs a body, as the header field of its request. */
+    sign: (payload: string, more = {}): string =>
+      stripe.webhooks.generateTestHeaderString({ payload, secret, ...more }),
     requests,
     /** The connected account of each request. */
     accounts,
     /** Makes the API fail, or work again. */
-    setDown: (down: boolean) => {
-      refusal = down ? { status: 500, message: "no" } : undefined
+    setDown: (isDown: boolean) => {
+      refusal = isDown ? { status: 500, message: "no" } : undefined
     },
     /** Makes the API refuse every request. */
-    refuse: (given: Refusal) => {
-      refusal = given
+    refuse: (status: number, message: string) => {
+      refusal = { status, message }
     },
     /** Runs between the moment at which the API reads its state and that at which it answers. */
     beforeAnswer: (run: (path: string) => Promise<unknown>) => {
@@ -209,26 +148,23 @@ export const startStripeAccount = async () => {
       subscriptions.set(id, { id, customer, metadata, endedAt: null })
     },
     setMetadata: (id: string, metadata: Record<string, string>): void => {
-      const subscription = subscriptions.get(id)
-      if (subscription !== undefined) subscription.metadata = metadata
+      subscription(id).metadata = metadata
     },
     /** Pays an invoice. */
     pay: (subscriptionId: string, id: string, ...lines: ReadonlyArray<LineInput>): SentEvent => {
-      const subscription = subscriptions.get(subscriptionId)
-      if (subscription === undefined) throw new Error(`no subscription ${subscriptionId}`)
       const state = { parts: 1, refunded: 0, credited: 0, dispute: undefined }
-      const invoice = { id, subscription, lines, ...state, paidAt: 1_795_000_000 + invoices.length }
+      const paidAt = 1_795_000_000 + invoices.length
+      const invoice = { id, subscription: subscription(subscriptionId), lines, ...state, paidAt }
       invoices.push(invoice)
-      return event("invoice.paid", invoiceObject(invoice))
+      return event("invoice.paid", invoiceOf(invoice))
     },
     /** Sends an event about an invoice once more, perhaps of another type. */
-    again: (id: string, type = "invoice.paid"): SentEvent => event(type, invoiceObject(find(id))),
+    again: (id: string, type = "invoice.paid"): SentEvent => event(type, invoiceOf(find(id))),
     /** Charges a customer without an invoice. */
     charge: (customer: string, count: number): void => {
       for (let number = 0; number < count; number++) {
-        const invoice = `single_${singles.length}`
-        const amount = 500
-        singles.push(chargeOf({ invoice, customer, amount, refunded: 0, isDisputed: false }))
+        const payment = `single_${singles.length}`
+        singles.push(chargeOf({ payment, customer, amount: 500, refunded: 0, isDisputed: false }))
       }
     },
     /** Splits the payment of an invoice. */
@@ -236,10 +172,10 @@ export const startStripeAccount = async () => {
       find(id).parts = parts
     },
     /** Refunds an invoice, as a whole unless an amount is given. */
-    refund: (id: string, amount?: number): SentEvent => {
+    refund: (id: string, amount = Infinity): SentEvent => {
       const invoice = find(id)
-      invoice.refunded = Math.min(totalOf(invoice), invoice.refunded + (amount ?? Infinity))
-      return event("charge.refunded", chargeObjects(invoice)[0] ?? {})
+      invoice.refunded = Math.min(totalOf(invoice), invoice.refunded + amount)
+      return event("charge.refunded", chargesOf(invoice)[0] ?? {})
     },
     /** The refund of an invoice fails: its money comes back. */
     failRefund: (id: string, type = "refund.failed"): SentEvent => {
@@ -247,28 +183,25 @@ export const startStripeAccount = async () => {
       return event(type, refundOf(id, "failed"))
     },
     /** The bank disputes an invoice, as a whole unless an amount is given, or decides. */
-    dispute: (id: string, type: string, status: string, amount?: number): SentEvent => {
-      const invoice = find(id)
-      const dispute = { status, amount: amount ?? totalOf(invoice) }
-      invoice.dispute = dispute
-      return event(`charge.dispute.${type}`, disputeOf(id, status, dispute.amount))
+    dispute: (id: string, type: string, status: string, amount = totalOf(find(id))): SentEvent => {
+      find(id).dispute = { status, amount }
+      return event(`charge.dispute.${type}`, disputeOf(id, status, amount))
     },
     /** Credits an invoice as a whole, to the balance of the customer. */
     credit: (id: string): SentEvent => {
       const invoice = find(id)
       invoice.credited = totalOf(invoice)
-      return event("credit_note.created", creditNoteOf(invoiceObject(invoice), "issued"))
+      return event("credit_note.created", creditNoteOf(invoice, "issued"))
     },
     voidCredit: (id: string, type = "credit_note.voided"): SentEvent => {
       const invoice = find(id)
       invoice.credited = 0
-      return event(type, creditNoteOf(invoiceObject(invoice), "void"))
+      return event(type, creditNoteOf(invoice, "void"))
     },
     cancel: (id: string, endedAt: number): SentEvent => {
-      const subscription = subscriptions.get(id)
-      if (subscription === undefined) throw new Error(`no subscription ${id}`)
-      subscription.endedAt = endedAt
-      return event("customer.subscription.deleted", subscriptionObject(subscription))
+      const canceled = subscription(id)
+      canceled.endedAt = endedAt
+      return event("customer.subscription.deleted", subscriptionOf(canceled))
     },
     other: (type: string): SentEvent => event(type, { id: "cus_1", object: "customer" }),
     close: () => new Promise<void>((resolve) => void server.close(() => resolve())),
