@@ -7,7 +7,7 @@ import { type MemberHistory, appendHistories } from "../member-history.ts"
 import { memberHistoriesOf as ofSimulation } from "../simulation/member-histories.ts"
 import { sabotages } from "../simulation/sabotages.ts"
 import { simulate } from "../simulation/simulate.ts"
-import { begin, soundRun } from "./faults/sound-run.ts"
+import { begin, dateOf, soundRun } from "./faults/sound-run.ts"
 
 it("tells what clients learned of a member while things failed", () => {
   const histories = ofFaults(soundRun, "faults 1")
@@ -16,22 +16,21 @@ it("tells what clients learned of a member while things failed", () => {
     ["faults 1", "p1", "1002", true],
     ["faults 1", "p1", "1003", true],
   ])
-  const date = (number: number): number => Date.UTC(2100, 0) + number
   const done = (second: number, client: string) => {
     const call = begin + 1000 * second
     return { client, call, return: call + 20, answer: "done" }
   }
   const [before, ...others] = histories[0]?.operations ?? []
-  expect(before).toMatchObject({ client: "before", do: "set", date: date(0) })
+  expect(before).toMatchObject({ client: "before", do: "set", date: dateOf(0) })
   expect(others.slice(0, -1)).toEqual([
-    { ...done(2, "c1"), do: "extend", date: date(1) },
-    { ...done(3, "c1"), do: "extend", date: date(2) },
-    { ...done(4, "s1"), do: "extendAll", id: "request-3", date: date(3) },
-    { ...done(5.6, "s1"), do: "extendAll", id: "request--1", date: date(-1), neverShorten: true },
-    { ...done(5, "c1"), do: "extend", date: date(4) },
-    { ...done(5.5, "host"), do: "read", answer: "found", found: date(4) },
+    { ...done(2, "c1"), do: "extend", date: dateOf(1) },
+    { ...done(3, "c1"), do: "extend", date: dateOf(2) },
+    { ...done(4, "s1"), do: "extendAll", id: "request-3", date: dateOf(3) },
+    { ...done(5.6, "s1"), do: "extendAll", id: "request--1", date: dateOf(-1), neverShorten: true },
+    { ...done(5, "c1"), do: "extend", date: dateOf(4) },
+    { ...done(5.5, "host"), do: "read", answer: "found", found: dateOf(4) },
   ])
-  expect(others.at(-1)).toMatchObject({ client: "store", do: "read", found: date(4) })
+  expect(others.at(-1)).toMatchObject({ client: "store", do: "read", found: dateOf(4) })
 })
 
 it("judges a member by what happened to this member alone", () => {

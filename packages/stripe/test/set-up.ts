@@ -29,11 +29,16 @@ export const period = (from: number, to: number, amount = 1900) => ({
 export const singles = (length: number) =>
   Array.from({ length }, () => ({ ...period(0, 365), isSingle: true }))
 
+type Calls = Tenure["memberships"]
+
+/** The memberships of Tenure, by a name for the types below. */
+interface Memberships extends Calls {}
+
 /** Starts Tenure and an account at Stripe with one subscription. */
 export const setUp = async (options: Partial<StripeWebhookOptions> = {}) => {
   const account = await startStripeAccount()
   const { clock, close, tenure, webhooks } = await testTenure({ start })
-  const memberships: Tenure["memberships"] = tenure.memberships
+  const memberships: Memberships = tenure.memberships
   onTestFinished(async () => {
     await close()
     await account.close()

@@ -1,9 +1,9 @@
 /** The alternative keeps its promises, or a comparison with it would not be fair. */
 
-import { type IncomingMessage, createServer } from "node:http"
 import { WebhookSecret, verifySignature } from "@tenure/core/signature"
+import { startReceiver } from "@tenure/testing/conformance"
 import * as Result from "effect/Result"
-import { afterAll, beforeAll, expect, inject, it } from "vitest"
+import { afterAll, beforeAll, expect, inject, it, onTestFinished } from "vitest"
 import { createOwnTables, openOwnTables } from "../../benchmark/alternatives/own-table.ts"
 import { newSecret } from "../../benchmark/receiving.ts"
 
@@ -46,29 +46,21 @@ it("finds keys by their digest", async () => {
 
 it("signs notifications, and repeats those that failed", async () => {
   const secret = newSecret()
-  const answers = [500, 204]
-  const received: Array<{ readonly headers: IncomingMessage["headers"]; readonly body: Buffer }> =
-    []
-  const receiver = createServer(async (request, response) => {
-    const chunks: Array<Buffer> = []
-    for await (const chunk of request) chunks.push(chunk)
-    received.push({ headers: request.headers, body: Buffer.concat(chunks) })
-    response.writeHead(answers[received.length - 1] ?? 204).end()
-  })
-  await new Promise<void>((resolve) => receiver.listen(0, "127.0.0.1", resolve))
-  const address = receiver.address()
-  const port = typeof address === "object" ? address?.port : undefined
-  await tables.addWebhook("p2", `http://127.0.0.1:${port}/`, secret)
+  const answers = [500]
+  const receiver = await startReceiver((response) =>
+    response.writeHead(answers.shift() ?? 204).end(),
+  )
+  onTestFinished(receiver.close)
+  await tables.addWebhook("p2", receiver.url, secret)
   const id = crypto.randomUUID()
   await tables.publish([{ id, projectId: "p2", body: "{}" }])
   const stop = tables.startJob()
   await expect.poll(() => countOf("deliveries WHERE delivered_at IS NOT NULL")).toBe(1)
   await stop()
-  receiver.closeAllConnections()
-  receiver.close()
+  const { received } = receiver
   expect(received.map(({ headers }) => headers["webhook-id"])).toEqual([id, id])
-  for (const one of received) {
-    const verdict = verifySignature({ ...one, now: Date.now() }, [WebhookSecret(secret)])
+  for (const { at, body, headers } of received) {
+    const verdict = verifySignature({ headers, body, now: at }, [WebhookSecret(secret)])
     expect(Result.isSuccess(verdict)).toBe(true)
   }
 })

@@ -8,31 +8,25 @@ const row = (target: Target | undefined, figure = 12, yardstick = 4): Aimed => (
 })
 
 describe("verdictOf", () => {
-  it("bounds the figure, the ratio or the difference, and a bound itself is still met", () => {
-    assert.strictEqual(verdictOf(row({ of: "figure", atLeast: 12 })), "met")
-    assert.strictEqual(verdictOf(row({ of: "figure", atLeast: 12.1 })), "missed")
-    assert.strictEqual(verdictOf(row({ of: "ratio", atMost: 3 })), "met")
-    assert.strictEqual(verdictOf(row({ of: "ratio", atMost: 2.9 })), "missed")
-    assert.strictEqual(verdictOf(row({ of: "difference", atMost: 8 })), "met")
-    assert.strictEqual(verdictOf(row({ of: "difference", atMost: 7.9 })), "missed")
-  })
+  const between: Target = { of: "figure", atLeast: 10, atMost: 20 }
 
-  it("keeps both bounds", () => {
-    const between: Target = { of: "figure", atLeast: 10, atMost: 20 }
-    assert.deepStrictEqual(
-      [9, 10, 20, 21].map((figure) => verdictOf(row(between, figure))),
-      ["missed", "met", "met", "missed"],
-    )
-  })
-
-  it("is none without a target", () => {
-    assert.strictEqual(verdictOf(row(undefined)), "none")
-    assert.strictEqual(verdictOf(row(undefined, NaN)), "none")
-  })
-
-  it("is missed where nothing was measured", () => {
-    assert.strictEqual(verdictOf(row({ of: "figure", atMost: 1 }, NaN)), "missed")
-    assert.strictEqual(verdictOf(row({ of: "ratio", atMost: 1 }, 1, NaN)), "missed")
-    assert.strictEqual(verdictOf({ figure: 1, target: { of: "ratio", atMost: 1 } }), "missed")
+  it.each<[string, Aimed, ReturnType<typeof verdictOf>]>([
+    ["at least a figure", row({ of: "figure", atLeast: 12 }), "met"],
+    ["at least a figure", row({ of: "figure", atLeast: 12.1 }), "missed"],
+    ["at most a ratio", row({ of: "ratio", atMost: 3 }), "met"],
+    ["at most a ratio", row({ of: "ratio", atMost: 2.9 }), "missed"],
+    ["at most a difference", row({ of: "difference", atMost: 8 }), "met"],
+    ["at most a difference", row({ of: "difference", atMost: 7.9 }), "missed"],
+    ["two bounds, below them", row(between, 9), "missed"],
+    ["two bounds, at the lower one", row(between, 10), "met"],
+    ["two bounds, at the upper one", row(between, 20), "met"],
+    ["two bounds, above them", row(between, 21), "missed"],
+    ["no target", row(undefined), "none"],
+    ["no target, with nothing measured", row(undefined, NaN), "none"],
+    ["a figure that was not measured", row({ of: "figure", atMost: 1 }, NaN), "missed"],
+    ["a yardstick that was not measured", row({ of: "ratio", atMost: 1 }, 1, NaN), "missed"],
+    ["no yardstick", { figure: 1, target: { of: "ratio", atMost: 1 } }, "missed"],
+  ])("for %s", (_, aimed, verdict) => {
+    assert.strictEqual(verdictOf(aimed), verdict)
   })
 })

@@ -6,6 +6,9 @@ import type { Arrival, AuditRow, Operation, Run } from "../../faults/history.ts"
 /** When the run begins. */
 export const begin = Date.UTC(2030, 0)
 
+/** An end date of the run, by its number. */
+export const dateOf = (number: number): number => Date.UTC(2100, 0) + number
+
 const projectId = "p1"
 const url = "http://127.0.0.1:1/fast/0"
 const deletedUrl = "http://127.0.0.1:1/fast/1"
@@ -13,10 +16,15 @@ const secret = secretFromBytes(new Uint8Array(32).fill(7))
 const webhook = { id: "w1", url, secret }
 const deleted = { id: "w2", url: deletedUrl, secret }
 
+/** When the membership of another member ends, of whom a reminder was sent. */
+const endDate = begin + 11_000
+
 const asked = (
   second: number,
-  fields: Pick<Operation, "action"> & Partial<Operation>,
+  action: Operation["action"],
+  fields: Partial<Operation> = {},
 ): Operation => ({
+  action,
   process: "s1",
   projectId,
   start: begin + 1000 * second,
@@ -26,11 +34,8 @@ const asked = (
   ...fields,
 })
 
-const dateOf = (number: number): number => Date.UTC(2100, 0) + number
-
 const extending = (second: number, number: number, fields: Partial<Operation> = {}): Operation =>
-  asked(second, {
-    action: "extend",
+  asked(second, "extend", {
     userId: "1001",
     endDate: dateOf(number),
     key: "c1",
@@ -38,122 +43,76 @@ const extending = (second: number, number: number, fields: Partial<Operation> = 
     ...fields,
   })
 
-const row = (number: number, from: number, fields: Partial<AuditRow> = {}): AuditRow => ({
+const row = (
+  userId: string | undefined,
+  action: string,
+  from: number | undefined,
+  to: number | undefined,
+  requestId?: string | number,
+): AuditRow => ({
   projectId,
-  userId: "1001",
-  action: "extended",
-  from: dateOf(from),
-  to: dateOf(number),
-  requestId: `request-${number}`,
-  ...fields,
-})
-
-const changeEvent = (number: number, type: string, userId: string | undefined) => ({
-  id: `event-${number}`,
-  projectId,
-  type,
-  body: JSON.stringify({
-    type,
-    timestamp: new Date(begin).toISOString(),
-    data: {
-      project_id: projectId,
-      user_id: userId,
-      new_end_date: new Date(dateOf(number)).toISOString(),
-      request_id: number === 0 ? null : `request-${number}`,
-    },
-  }),
-})
-
-const payment = {
-  id: "event-payment",
-  projectId,
-  type: "payment.completed",
-  body: '{"type":"payment.completed","timestamp":"","data":{"payment":"7"}}',
-}
-
-const ofSecond = (action: string, from: number | undefined, requestId?: string): AuditRow => ({
-  projectId,
-  userId: "1002",
+  userId,
   action,
   from,
-  to: endDate,
-  requestId,
-})
-
-/** A row of the person who was erased. */
-const ofPerson = (action: string, to: number | undefined, requestId: string): AuditRow => ({
-  projectId,
-  userId: undefined,
-  action,
-  from: undefined,
   to,
-  requestId,
+  requestId: requestId === undefined ? undefined : `request-${requestId}`,
 })
 
-// The member who comes and expires, with a reminder.
-const endDate = begin + 11_000
-
-const granted = {
-  id: "event-granted",
-  projectId,
-  type: "membership.granted",
-  body: JSON.stringify({
-    data: {
-      user_id: "1002",
-      new_end_date: new Date(endDate).toISOString(),
-      request_id: "request-granted",
+const event = (second: number, id: string, type: string, fields: object) =>
+  [
+    second,
+    {
+      id: `event-${id}`,
+      projectId,
+      type,
+      body: JSON.stringify({
+        type,
+        timestamp: new Date(begin + 1000 * second).toISOString(),
+        data: fields,
+      }),
     },
-  }),
-}
+  ] as const
 
-const announcing = (type: string, second: number, sequence: number, reminder?: number) => ({
-  id: `event-${type}`,
-  projectId,
-  type,
-  body: JSON.stringify({
-    timestamp: new Date(begin + 1000 * second).toISOString(),
-    data: { user_id: "1002", end_date: new Date(endDate).toISOString(), reminder, sequence },
-  }),
-})
+const changed = (second: number, number: number, type: string, userId?: string, more = {}) =>
+  event(second, String(number), type, {
+    project_id: projectId,
+    user_id: userId,
+    new_end_date: new Date(dateOf(number)).toISOString(),
+    request_id: number === 0 ? null : `request-${number}`,
+    ...more,
+  })
 
-const telling = (type: string, fields: object) => ({
-  id: `event-${type}`,
-  projectId,
-  type,
-  body: JSON.stringify({ data: fields }),
-})
-
-const lengthened = {
-  ...changeEvent(-1, "memberships.extended", undefined),
-  body: JSON.stringify({
-    data: {
-      new_end_date: new Date(dateOf(-1)).toISOString(),
-      request_id: "request--1",
-      mode: "never_shorten",
-    },
-  }),
-}
+const ofSecond = { user_id: "1002", end_date: new Date(endDate).toISOString() }
 
 /** All events, with the seconds in which they happen. */
 const told = [
-  [0, changeEvent(0, "membership.granted", "1001")],
-  [2, changeEvent(1, "membership.extended", "1001")],
-  [3, changeEvent(2, "membership.extended", "1001")],
-  [4, changeEvent(3, "memberships.extended", undefined)],
-  [5, changeEvent(4, "membership.extended", "1001")],
-  [5.6, lengthened],
-  [6, payment],
-  [7, granted],
-  [8, announcing("membership.expiring", 8, 2, 3)],
-  [
-    8.2,
-    telling("memberships.imported", { total: 1, request_id: "request-imported", sequence: 10 }),
-  ],
-  [8.6, telling("membership.ended", { user_id: null, request_id: "request-erased", sequence: 11 })],
-  [11, announcing("membership.expired", 11, 3)],
-] as const
+  changed(0, 0, "membership.granted", "1001"),
+  changed(2, 1, "membership.extended", "1001"),
+  changed(3, 2, "membership.extended", "1001"),
+  changed(4, 3, "memberships.extended"),
+  changed(5, 4, "membership.extended", "1001"),
+  changed(5.6, -1, "memberships.extended", undefined, { mode: "never_shorten" }),
+  event(6, "payment", "payment.completed", { payment: "7" }),
+  event(7, "granted", "membership.granted", {
+    user_id: "1002",
+    new_end_date: ofSecond.end_date,
+    request_id: "request-granted",
+  }),
+  event(8, "expiring", "membership.expiring", { ...ofSecond, reminder: 3, sequence: 2 }),
+  event(8.2, "imported", "memberships.imported", {
+    total: 1,
+    request_id: "request-imported",
+    sequence: 10,
+  }),
+  event(8.6, "ended", "membership.ended", {
+    user_id: null,
+    request_id: "request-erased",
+    sequence: 11,
+  }),
+  event(11, "expired", "membership.expired", { ...ofSecond, sequence: 3 }),
+]
 
-const events = told.map(([, event]) => event)
+const events = told.map(([, one]) => one)
 
 const sent = told.slice(1)
 
@@ -169,8 +128,6 @@ const arrivals = sent.map(([second, { body, id }]): Arrival => {
   return { url, at, headers, body, status: 204, ended: at + 1 }
 })
 
-const person = { process: "host", userId: "1003" } as const
-
 /**
  * The run: three extensions and a bulk extension between them, of one member with one webhook. The last of
  * them is repeated, and a bulk extension leaves it as it is. Then another member comes, and expires, and a
@@ -180,47 +137,38 @@ export const soundRun: Run = {
   seed: 0,
   processes: ["s1", "s2", "host"],
   operations: [
-    asked(0.1, { action: "createWebhook", webhook }),
-    asked(0.2, { action: "createWebhook", webhook: deleted }),
-    asked(0.3, { action: "deleteWebhook", subject: deleted.id }),
+    asked(0.1, "createWebhook", { webhook }),
+    asked(0.2, "createWebhook", { webhook: deleted }),
+    asked(0.3, "deleteWebhook", { subject: deleted.id }),
     extending(2, 1),
     extending(3, 2),
-    asked(4, { action: "extendAll", endDate: dateOf(3), requestId: "request-3" }),
+    asked(4, "extendAll", { endDate: dateOf(3), requestId: "request-3" }),
     extending(5, 4, { idempotencyKey: "key-4" }),
     extending(5.2, 4, { idempotencyKey: "key-4", isReplayed: true, requestId: "request-again" }),
     extending(5.3, 7, { idempotencyKey: "key-4", status: 422, expected: [200, 422] }),
-    asked(5.5, { action: "find", process: "host", userId: "1001", endDate: dateOf(4) }),
-    asked(5.6, {
-      action: "extendAll",
+    asked(5.5, "find", { process: "host", userId: "1001", endDate: dateOf(4) }),
+    asked(5.6, "extendAll", {
       isNeverShortening: true,
       endDate: dateOf(-1),
       requestId: "request--1",
     }),
-    asked(6, { action: "publish", process: "host", subject: "7" }),
-    asked(7, {
-      action: "grant",
-      process: "host",
-      userId: "1002",
-      endDate,
-      requestId: "request-granted",
-    }),
-    ...Array.from({ length: 20 }, () => asked(7, { action: "listWebhooks", key: "c2" })),
-    asked(7, { action: "listWebhooks", key: "c2", status: 429 }),
-    asked(8.2, {
-      action: "import",
+    asked(6, "publish", { process: "host", subject: "7" }),
+    asked(7, "grant", { process: "host", userId: "1002", endDate, requestId: "request-granted" }),
+    ...Array.from({ length: 20 }, () => asked(7, "listWebhooks", { key: "c2" })),
+    asked(7, "listWebhooks", { key: "c2", status: 429 }),
+    asked(8.2, "import", {
       requestId: "request-imported",
       members: [{ userId: "1003", endDate: dateOf(10) }],
     }),
-    asked(8.4, {
-      action: "list",
+    asked(8.4, "list", {
       members: [
         { userId: "1003", endDate: dateOf(10) },
         { userId: "1004", endDate: undefined },
       ],
     }),
-    asked(8.6, { ...person, action: "erase", requestId: "request-erased" }),
-    asked(8.8, { ...person, action: "find", status: 404, expected: [200, 404] }),
-    asked(8, { action: "invalid", key: "c1", status: 422, expected: [422] }),
+    asked(8.6, "erase", { process: "host", userId: "1003", requestId: "request-erased" }),
+    asked(8.8, "find", { process: "host", userId: "1003", status: 404, expected: [200, 404] }),
+    asked(8, "invalid", { key: "c1", status: 422, expected: [422] }),
     extending(20.1, 6, { status: 503, requestId: "request-6" }),
   ],
   arrivals,
@@ -280,17 +228,18 @@ export const soundRun: Run = {
       { projectId, userId: "1002", endDate },
     ],
     audit: [
-      row(0, 0, { action: "granted", from: undefined, requestId: undefined }),
-      row(1, 0),
-      row(2, 1),
-      row(3, 0, { action: "bulk_extended", userId: undefined, from: undefined }),
-      row(4, 3),
-      row(-1, 0, { action: "bulk_lengthened", userId: undefined, from: undefined }),
-      ofSecond("granted", undefined, "request-granted"),
-      ofSecond("expiring", endDate),
-      ofSecond("expired", endDate),
-      ofPerson("imported", dateOf(10), "request-imported"),
-      ofPerson("person_erased", undefined, "request-erased"),
+      row("1001", "granted", undefined, dateOf(0)),
+      row("1001", "extended", dateOf(0), dateOf(1), 1),
+      row("1001", "extended", dateOf(1), dateOf(2), 2),
+      row(undefined, "bulk_extended", undefined, dateOf(3), 3),
+      row("1001", "extended", dateOf(3), dateOf(4), 4),
+      row(undefined, "bulk_lengthened", undefined, dateOf(-1), -1),
+      row("1002", "granted", undefined, endDate, "granted"),
+      row("1002", "expiring", endDate, endDate),
+      row("1002", "expired", endDate, endDate),
+      // The person who was erased.
+      row(undefined, "imported", undefined, dateOf(10), "imported"),
+      row(undefined, "person_erased", undefined, undefined, "erased"),
     ],
     events,
     deliveries: sent.map(([, { id: eventId }]) => ({

@@ -59,31 +59,23 @@ const problemsOf = async (broken: RequestListener): Promise<ReadonlyArray<string
   return failures.flatMap(({ problems }) => problems)
 }
 
-it("a host that answers 500 is found", async () => {
-  const problems = await problemsOf((request, response) =>
-    answer(request.method === "GET" ? 500 : 200, envelope)(request, response),
-  )
-  expect(problems).toContain("broken: status 500")
-})
-
-it("a host that answers with another shape is found", async () => {
-  const problems = await problemsOf(answer(200, envelope.replace('"ok":true,', "")))
-  expect(problems.join("\n")).toContain("broken: answer 1 is 200")
-})
-
-it("a host that answers with another status is found", async () => {
-  const problems = await problemsOf(answer(201, envelope))
-  expect(problems).toContain("broken: code is not the status")
-})
-
-it("a host that shows a stack trace is found", async () => {
-  const problems = await problemsOf(answer(200, "Error: no\n    at answer"))
-  expect(problems).toContain("broken: a stack trace")
-})
-
-it("a host that does not answer is found", async () => {
-  const problems = await problemsOf(() => {})
-  expect(problems).toContain("broken: no answer in time")
+it.each<[string, RequestListener, string]>([
+  [
+    "answers 500",
+    (request, response) =>
+      answer(request.method === "GET" ? 500 : 200, envelope)(request, response),
+    "broken: status 500",
+  ],
+  [
+    "answers with another shape",
+    answer(200, envelope.replace('"ok":true,', "")),
+    "broken: answer 1 is 200",
+  ],
+  ["answers with another status", answer(201, envelope), "broken: code is not the status"],
+  ["shows a stack trace", answer(200, "Error: no\n    at answer"), "broken: a stack trace"],
+  ["does not answer", () => {}, "broken: no answer in time"],
+])("a host that %s is found", async (_, listener, problem) => {
+  expect((await problemsOf(listener)).join("\n")).toContain(problem)
 })
 
 it("all hosts answer the same, whatever is sent", async () => {
