@@ -1,12 +1,12 @@
 /** The page of the architecture is what the sources are. */
 
-import { existsSync, readFileSync } from "node:fs"
+import { existsSync } from "node:fs"
 import { dirname } from "node:path"
 import { describe, expect, it } from "vitest"
-import { root } from "./examples.ts"
-import { cyclesOf, edges, entryPoints, groupBy, modules, packageOf, textOf } from "./modules.ts"
+import { read, root } from "./examples.ts"
+import { cyclesOf, edges, entryPoints, groupBy, modules, packageOf } from "./modules.ts"
 
-const page = readFileSync(`${root}/docs/internals/architecture.md`, "utf8")
+const page = read("docs/internals/architecture.md")
 
 /** The rows of the table with the given head, without the head. */
 const tableOf = (head: string): ReadonlyArray<ReadonlyArray<string>> => {
@@ -98,7 +98,7 @@ describe("modules", () => {
         !/\/bin\/|main\.tsx$|\.generated\.ts$|version\.ts$/.test(path) &&
         new Set(by.map(({ from }) => from)).size < 2 &&
         !by.some(({ kind }) => kind === "lazy") &&
-        textOf(path).split("\n").length < 60
+        read(path).split("\n").length < 60
       )
     })
     expect(small.length, small.join("\n")).toBeLessThanOrEqual(6)
@@ -107,7 +107,7 @@ describe("modules", () => {
   it("export names that say what they are without their file", () => {
     const bare = /^export (?:const|function) (make|of|read|start|options)\b/gm
     const found = inProduct.flatMap((path) =>
-      [...textOf(path).matchAll(bare)].map(([, name = ""]) => `${path}: ${name}`),
+      [...read(path).matchAll(bare)].map(([, name = ""]) => `${path}: ${name}`),
     )
     expect(found).toEqual([])
   })
@@ -123,7 +123,7 @@ it.each(["docs/internals/architecture.md", "CONTRIBUTING.md"])(
       "packages/postgres/src/",
       "packages/cli/src/",
     ]
-    const text = readFileSync(`${root}/${name}`, "utf8").replaceAll(/^```.*?^```/gms, "")
+    const text = read(name).replaceAll(/^```.*?^```/gms, "")
     const quoted = codeIn(text).filter((code) => /^[\w.-]+(\/[\w.-]+)+$/.test(code))
     const inCode = quoted.filter((code) => !/^tenure\/|^@|^ghcr\.io\/|\/dist$/.test(code))
     const exists = (path: string): boolean =>

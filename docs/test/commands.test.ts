@@ -1,19 +1,9 @@
 /** The commands of npm that pages name: their scripts exist, and what READMEs install is enough. */
 
-import { existsSync, readFileSync } from "node:fs"
-import { glob } from "node:fs/promises"
+import { existsSync } from "node:fs"
 import { isBuiltin } from "node:module"
 import { describe, expect, it } from "vitest"
-import { root } from "./examples.ts"
-
-const filesOf = async (...patterns: ReadonlyArray<string>): Promise<ReadonlyArray<string>> => {
-  const files: Array<string> = []
-  const exclude = (path: string): boolean => path.includes("node_modules")
-  for await (const file of glob(patterns, { cwd: root, exclude })) files.push(file)
-  return files.toSorted()
-}
-
-const read = (path: string): string => readFileSync(`${root}/${path}`, "utf8")
+import { filesOf, read, root } from "./examples.ts"
 
 const scriptsOf = (folder: string): ReadonlyArray<string> => {
   const path = `${folder}/package.json`

@@ -1,16 +1,15 @@
 /** The doc comments of the services name the errors of their methods: their promises reject with them. */
 
-import { readFileSync } from "node:fs"
 import { expect, it } from "vitest"
-import { root } from "./examples.ts"
-import { modules, textOf } from "./modules.ts"
+import { read } from "./examples.ts"
+import { modules } from "./modules.ts"
 
 const services = [
   "memberships/memberships",
   "webhooks/webhooks",
   "keys/api-keys",
   "webhooks/published-events",
-].map((name) => [name, readFileSync(`${root}/packages/core/src/${name}.ts`, "utf8")] as const)
+].map((name) => [name, read(`packages/core/src/${name}.ts`)] as const)
 
 // The doc comment of a service with the word after it, and the doc comment of a method with its type.
 const service =
@@ -48,7 +47,7 @@ it.each(methods)("%s", (_name, comment, errors) => {
 const ownPackage = /["'`][^"'`\n]* @tenure\/[^"'`\n]*["'`]/
 
 it("messages name what users install, and not the packages that it consists of", () => {
-  const lines = modules.flatMap((path) => textOf(path).split("\n"))
+  const lines = modules.flatMap((path) => read(path).split("\n"))
   const code = lines.filter((line) => !/^ *(\*|\/\*|\/\/)/.test(line))
   expect(code.length).toBeGreaterThan(10_000)
   expect(code.filter((line) => ownPackage.test(line))).toEqual([])

@@ -2,7 +2,6 @@
 
 import { execFile } from "node:child_process"
 import { once } from "node:events"
-import { readFileSync } from "node:fs"
 import { writeFile } from "node:fs/promises"
 import * as Http2 from "node:http2"
 import { get } from "node:https"
@@ -15,7 +14,7 @@ import { testTenure } from "@tenure/testing"
 import { freePort, send } from "@tenure/testing/conformance"
 import { beforeAll, describe, expect, inject, it, onTestFinished, vi } from "vitest"
 import { makeAuthority } from "../../packages/postgres/test/certificates.ts"
-import { findExamples, root, writeExamples } from "./examples.ts"
+import { findExamples, read, root, writeExamples } from "./examples.ts"
 import { freshDatabase, listen, run, start } from "./programs.ts"
 
 const examples = await findExamples()
@@ -60,24 +59,23 @@ const extendAll = (token: string, mount = "") => ({
   body: JSON.stringify({ extend: "2099-01-01T00:00:00.000Z" }),
 })
 
+/** Starts an example until the test has ended. */
+const startExample = async (name: string) => {
+  const port = await freePort()
+  const { stop, token } = await start(`${folder}/${name}.ts`, port)
+  onTestFinished(stop)
+  return { token, url: `http://127.0.0.1:${port}` }
+}
+
 describe("the example of a README works as pasted:", () => {
   it.each([
-    { name: "README.md", mount: "", ownStatus: 200 },
     { name: "packages-express-README.md", mount: "/members", ownStatus: 200 },
     { name: "packages-fastify-README.md", mount: "/members", ownStatus: 200 },
     { name: "packages-node-http-README.md", mount: "", ownStatus: 404 },
   ])("$name", async ({ mount, name, ownStatus }) => {
-    const port = await freePort()
-    const { stop, token } = await start(`${folder}/${name}-1.ts`, port)
-    try {
-      const url = `http://127.0.0.1:${port}`
-      expect((await send(url, extendAll(token, mount))).body).toMatchObject({
-        ok: true,
-      })
-      expect((await fetch(url)).status).toBe(ownStatus)
-    } finally {
-      stop()
-    }
+    const { token, url } = await startExample(`${name}-1`)
+    expect((await send(url, extendAll(token, mount))).body).toMatchObject({ ok: true })
+    expect((await fetch(url)).status).toBe(ownStatus)
   })
 
   it("packages-fetch-README.md", async () => {
@@ -89,17 +87,10 @@ describe("the example of a README works as pasted:", () => {
   })
 
   it("packages-client-README.md", async () => {
-    const port = await freePort()
-    const { stop, token } = await start(`${folder}/README.md-1.ts`, port)
-    try {
-      const printed = await run(`${folder}/packages-client-README.md-1.ts`, {
-        TENURE_URL: `http://127.0.0.1:${port}`,
-        TENURE_TOKEN: token,
-      })
-      expect(printed).toBe("extended until 2099-01-01T00:00:00.000Z\n")
-    } finally {
-      stop()
-    }
+    const { token, url } = await startExample("README.md-1")
+    const variables = { TENURE_URL: url, TENURE_TOKEN: token }
+    const printed = await run(`${folder}/packages-client-README.md-1.ts`, variables)
+    expect(printed).toBe("extended until 2099-01-01T00:00:00.000Z\n")
   })
 
   it("packages-client-README.md, its list and its import of a CSV file", async () => {
@@ -107,31 +98,32 @@ describe("the example of a README works as pasted:", () => {
     await tenure.memberships.createProject("p1")
     const { token } = await tenure.apiKeys.issue({ projects: ["p1"], role: "operator" })
     const server = await serve(tenure)
+    onTestFinished(async () => {
+      await server.close()
+      await tenure.close()
+    })
     const variables = { TENURE_URL: server.url, TENURE_TOKEN: token }
     const rows = ["1001,2001-01-01T00:00:00.000Z", "1002,2099-01-01T00:00:00.000Z"]
     const file = `${folder}/members.csv`
-    try {
-      await writeFile(file, ["user_id,end_date", ...rows, ""].join("\r\n"))
-      const program = `import { importCsv } from "./packages-client-README.md-3.ts"
-        await importCsv("${file}", "p1")
-        await importCsv("${file}", "p1")`
-      await writeFile(`${folder}/importing.ts`, program)
-      await run(`${folder}/importing.ts`, variables)
-      expect(await tenure.memberships.history({ projectId: "p1" })).toHaveLength(2)
-      const printed = await run(`${folder}/packages-client-README.md-2.ts`, variables)
-      expect(printed).toBe("1001 ended 2001-01-01T00:00:00.000Z\n")
-    } finally {
-      await server.close()
-      await tenure.close()
-    }
+    await writeFile(file, ["user_id,end_date", ...rows, ""].join("\r\n"))
+    const program = `import { importCsv } from "./packages-client-README.md-3.ts"
+      await importCsv("${file}", "p1")
+      await importCsv("${file}", "p1")`
+    await writeFile(`${folder}/importing.ts`, program)
+    await run(`${folder}/importing.ts`, variables)
+    expect(await tenure.memberships.history({ projectId: "p1" })).toHaveLength(2)
+    const printed = await run(`${folder}/packages-client-README.md-2.ts`, variables)
+    expect(printed).toBe("1001 ended 2001-01-01T00:00:00.000Z\n")
   })
 
-  it.each(["packages-core-README.md", "packages-memory-README.md"])("%s", async (name) => {
-    expect(await run(`${folder}/${name}-1.ts`)).not.toBe("")
-  })
-
-  it("packages-testing-README.md", async () => {
-    expect(await run(`${folder}/packages-testing-README.md-1.ts`)).toBe("1001\n")
+  it.each([
+    ["packages-core-README.md-1", /./],
+    ["packages-memory-README.md-1", /./],
+    ["packages-testing-README.md-1", /^1001\n$/],
+    ["docs-testing.md-2", /^\{ amount: 5 \}\n$/],
+    ["docs-testing.md-3", /^. pass 1$/m],
+  ])("%s", async (name, printed) => {
+    expect(await run(`${folder}/${name}.ts`)).toMatch(printed)
   })
 
   it("docs-index.md: an extension, its event and its verified webhook", async () => {
@@ -148,7 +140,7 @@ describe("the example of a README works as pasted:", () => {
     await paid(tenure)
     await paid(tenure)
     const { body, headers, sentAt } = await webhooks.next("membership.extended")
-    const page = readFileSync(`${root}/docs/index.md`, "utf8")
+    const page = read("docs/index.md")
     expect(JSON.parse(/^```json\n(.*?)^```$/ms.exec(page)?.[1] ?? "")).toEqual(JSON.parse(body))
 
     vi.spyOn(Date, "now").mockReturnValue(sentAt)
@@ -176,35 +168,18 @@ describe("the example of a README works as pasted:", () => {
     expect(stdout).toMatch(/Tests +2 passed/)
   })
 
-  it("docs-testing.md, of a receiver", async () => {
-    expect(await run(`${folder}/docs-testing.md-2.ts`)).toBe("{ amount: 5 }\n")
-  })
-
-  it("docs-testing.md, with node:test", async () => {
-    expect(await run(`${folder}/docs-testing.md-3.ts`)).toMatch(/^. pass 1$/m)
-  })
-
   it("packages-postgres-README.md", async () => {
     const DATABASE_URL = await freshDatabase(inject("databaseUrl"), "readme")
     expect(await run(`${folder}/packages-postgres-README.md-1.ts`, { DATABASE_URL })).toBe("[]\n")
   })
 })
 
-/** Runs a test with the server of a page, by the number of its example. */
-const onPage = async (
-  page: string,
-  example: number,
-  test: (port: number) => Promise<void>,
-  variables: Readonly<Record<string, string>> = {},
-): Promise<void> => {
+/** Starts the server of a page, by the number of its example, until the test has ended. */
+const startPage = async (page: string, example: number, variables = {}): Promise<number> => {
   const port = await freePort()
-  const file = `${folder}/docs-hosts-${page}.md-${example}.ts`
-  const { stop } = await listen(file, port, variables)
-  try {
-    await test(port)
-  } finally {
-    stop()
-  }
+  const { stop } = await listen(`${folder}/docs-hosts-${page}.md-${example}.ts`, port, variables)
+  onTestFinished(stop)
+  return port
 }
 
 describe("the server of a host's page answers for the API and for the host:", () => {
@@ -215,35 +190,28 @@ describe("the server of a host's page answers for the API and for the host:", ()
     { page: "koa", mount: "/members" },
     { page: "node-http", mount: "" },
     { page: "effect", mount: "/members" },
-  ])(
-    "$page",
-    async ({ mount, page }) =>
-      await onPage(page, 1, async (port) => {
-        const url = `http://127.0.0.1:${port}`
-        const refused = await send(url, { ...extendAll("nobody's", mount), body: "{" })
-        expect(refused).toMatchObject({ status: 401, body: { ok: false } })
-        expect(await (await fetch(url)).text()).toContain("the rest of your backend")
-      }),
-  )
+  ])("$page", async ({ mount, page }) => {
+    const url = `http://127.0.0.1:${await startPage(page, 1)}`
+    const refused = await send(url, { ...extendAll("nobody's", mount), body: "{" })
+    expect(refused).toMatchObject({ status: 401, body: { ok: false } })
+    expect(await (await fetch(url)).text()).toContain("the rest of your backend")
+  })
 
   it("node-http, over TLS with HTTP/2 and HTTP/1.1", async () => {
-    const authority = makeAuthority()
-    const { certificate, key } = authority.issue(["127.0.0.1"])
+    const { certificate: ca, issue } = makeAuthority()
+    const { certificate, key } = issue(["127.0.0.1"])
     const files = { TLS_KEY: `${folder}/key.pem`, TLS_CERT: `${folder}/cert.pem` }
     await writeFile(files.TLS_KEY, key)
     await writeFile(files.TLS_CERT, certificate)
-    const ca = authority.certificate
-    const test = async (port: number) => {
-      const client = Http2.connect(`https://127.0.0.1:${port}`, { ca })
-      const { body, headers, method, path } = extendAll("nobody's")
-      const stream = client.request({ ":method": method, ":path": path, ...headers })
-      stream.end(body)
-      expect(JSON.parse(await text(stream))).toMatchObject({ code: 401, method: "PATCH" })
-      client.close()
-      const [response] = await once(get({ host: "127.0.0.1", port, ca }), "response")
-      expect(await text(response)).toContain("the rest of your backend")
-    }
-    await onPage("node-http", 2, test, files)
+    const port = await startPage("node-http", 2, files)
+    const client = Http2.connect(`https://127.0.0.1:${port}`, { ca })
+    const { body, headers, method, path } = extendAll("nobody's")
+    const stream = client.request({ ":method": method, ":path": path, ...headers })
+    stream.end(body)
+    expect(JSON.parse(await text(stream))).toMatchObject({ code: 401, method: "PATCH" })
+    client.close()
+    const [response] = await once(get({ host: "127.0.0.1", port, ca }), "response")
+    expect(await text(response)).toContain("the rest of your backend")
   })
 
   it("lambda", async () => {

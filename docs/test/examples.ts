@@ -2,10 +2,30 @@
 
 import { readFileSync } from "node:fs"
 import { glob, mkdir, rm, writeFile } from "node:fs/promises"
+import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 
 /** The root of the repository. */
 export const root = fileURLToPath(new URL("../..", import.meta.url))
+
+/** Returns the text of a file of the repository. */
+export const read = (path: string): string => readFileSync(join(root, path), "utf8")
+
+/** Returns the files of the repository that match a pattern, in order. */
+export const filesOf = async (
+  ...patterns: ReadonlyArray<string>
+): Promise<ReadonlyArray<string>> => {
+  const exclude = (path: string): boolean => path.includes("node_modules")
+  const files: Array<string> = []
+  for await (const file of glob(patterns, { cwd: root, exclude })) files.push(file)
+  return files.toSorted()
+}
+
+/** Returns the blocks of code of a page in a language. */
+export const blocksIn = (text: string, language: string): ReadonlyArray<string> =>
+  [...text.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\`$`, "gms"))].map(
+    ([, code = ""]) => code,
+  )
 
 /** A piece of code. */
 export interface Example {
@@ -25,7 +45,7 @@ const docComments = (source: string): string =>
 
 /** The examples in a file. */
 export const examplesIn = (path: string): ReadonlyArray<Example> => {
-  const content = readFileSync(`${root}/${path}`, "utf8")
+  const content = read(path)
   const text = path.endsWith(".md") ? content : docComments(content)
   return [...text.matchAll(fence)].map(([, code = ""], index) => ({
     name: `${path.replaceAll("/", "-")}-${index + 1}`,
@@ -38,24 +58,14 @@ const elsewhere = /^docs\/hosts\/(bun|deno|h3|nest|next)\.md$/
 
 /** All examples, except for those of hosts that are not installed. */
 export const findExamples = async (): Promise<ReadonlyArray<Example>> => {
-  const files = glob(
-    [
-      "README.md",
-      "docs/*.md",
-      "docs/{hosts,internals}/*.md",
-      "packages/*/README.md",
-      "packages/*/src/**/*.ts",
-    ],
-    {
-      cwd: root,
-    },
+  const files = await filesOf(
+    "README.md",
+    "docs/*.md",
+    "docs/{hosts,internals}/*.md",
+    "packages/*/README.md",
+    "packages/*/src/**/*.ts",
   )
-  const found: Array<string> = []
-  for await (const file of files) found.push(file)
-  return found
-    .filter((path) => !elsewhere.test(path))
-    .toSorted()
-    .flatMap(examplesIn)
+  return files.filter((path) => !elsewhere.test(path)).flatMap(examplesIn)
 }
 
 /** Writes examples as files into an empty folder, where they find the packages that they import. Returns its path. */

@@ -1,13 +1,13 @@
 /** The session on the page of the HTTP API, pasted into a shell. */
 
 import { execFile, execFileSync } from "node:child_process"
-import { mkdtemp, readFile, rm } from "node:fs/promises"
+import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { freePort } from "@tenure/testing/conformance"
 import { expect, it } from "vitest"
-import { root } from "./examples.ts"
+import { blocksIn, read, root } from "./examples.ts"
 import { start } from "./programs.ts"
 
 const hasCurl = (): boolean => {
@@ -25,11 +25,6 @@ interface Answer {
   readonly data:
     | Readonly<Record<string, unknown>>
     | ReadonlyArray<Readonly<Record<string, unknown>>>
-}
-
-const blocks = async (): Promise<ReadonlyArray<string>> => {
-  const page = await readFile(`${root}/docs/http-api.md`, "utf8")
-  return [...page.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = ""]) => block)
 }
 
 // Every answer on a line of its own.
@@ -55,7 +50,7 @@ it.skipIf(!hasCurl())("the session works as pasted", async () => {
 
   try {
     let variables = ""
-    for (const block of await blocks()) {
+    for (const block of blocksIn(read("docs/http-api.md"), "sh")) {
       const script = inPlace(block).replaceAll(":3000", `:${port}`)
       const { stdout } = await promisify(execFile)("bash", ["-c", prelude + variables + script], {
         cwd: folder,

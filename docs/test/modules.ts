@@ -1,9 +1,8 @@
 /** The modules of the packages, and which of them import which. */
 
-import { existsSync, readFileSync } from "node:fs"
-import { glob } from "node:fs/promises"
+import { existsSync } from "node:fs"
 import { dirname, join, relative } from "node:path"
-import { root } from "./examples.ts"
+import { filesOf, read, root } from "./examples.ts"
 
 /** An import of one module by another. */
 export interface Edge {
@@ -12,16 +11,10 @@ export interface Edge {
   readonly kind: "lazy" | "type" | "value"
 }
 
-const found: Array<string> = []
-for await (const path of glob("packages/*/{src,page}/**/*.{ts,tsx}", { cwd: root })) {
-  if (!path.endsWith(".d.ts")) found.push(path)
-}
+const sources = await filesOf("packages/*/{src,page}/**/*.{ts,tsx}")
 
 /** The paths of all modules from the root of the repository. */
-export const modules: ReadonlyArray<string> = found.toSorted()
-
-/** Returns the text of a module. */
-export const textOf = (path: string): string => readFileSync(join(root, path), "utf8")
+export const modules = sources.filter((path) => !path.endsWith(".d.ts"))
 
 /** Returns the package of a module, by its folder. */
 export const packageOf = (path: string): string => path.split("/")[1] ?? ""
@@ -33,7 +26,7 @@ interface Manifest {
 
 const entries = new Map<string, string>()
 for (const name of new Set(modules.map(packageOf))) {
-  const manifest: Manifest = JSON.parse(textOf(`packages/${name}/package.json`))
+  const manifest: Manifest = JSON.parse(read(`packages/${name}/package.json`))
   for (const [subpath, target] of Object.entries(manifest.exports ?? {})) {
     const source = target?.["@tenure/source"]
     if (source !== undefined) {
@@ -74,7 +67,7 @@ const areTypes = (names: string): boolean =>
     .every((name) => name === "" || name.startsWith("type "))
 
 const edgesOf = (from: string): ReadonlyArray<Edge> => {
-  const text = textOf(from).replaceAll(/\/\*\*.*?\*\//gs, "")
+  const text = read(from).replaceAll(/\/\*\*.*?\*\//gs, "")
   const edges: Array<Edge> = []
   const add = (specifier: string, kind: Edge["kind"]): void => {
     const to = resolve(from, specifier)

@@ -1,13 +1,10 @@
 /** The page for monitoring, and the queries of the dashboard and the alerts, against the metrics that there are. */
 
-import { readFileSync } from "node:fs"
 import { parser } from "@prometheus-io/lezer-promql"
 import { instruments, prometheusName } from "@tenure/core/internal"
 import { describe, expect, it } from "vitest"
 import { parse } from "yaml"
-import { root } from "./examples.ts"
-
-const read = (path: string): string => readFileSync(`${root}/${path}`, "utf8")
+import { read } from "./examples.ts"
 
 const folder = "examples/node-server/monitoring"
 

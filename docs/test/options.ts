@@ -1,7 +1,5 @@
 /** The options on their page: from their definitions, and the doc comments there. */
 
-import { readFileSync } from "node:fs"
-import { glob } from "node:fs/promises"
 import { membershipPluginOptions as betterAuth } from "@tenure/better-auth"
 import { consoleOptions } from "@tenure/console"
 import { routerOptions as routes } from "@tenure/core/http-router"
@@ -27,7 +25,7 @@ import {
 import { redisLimitsOptions as redis } from "@tenure/redis"
 import { stripeWebhookOptions as stripe } from "@tenure/stripe"
 import * as Result from "effect/Result"
-import { root } from "./examples.ts"
+import { filesOf, read } from "./examples.ts"
 
 type AnySetting = Setting.Setting<unknown, unknown>
 
@@ -139,9 +137,8 @@ const textOf = (comment: string): string =>
 /** Reads the doc comments of definitions, by the name of the option. */
 const readComments = async (sources: string): Promise<ReadonlyMap<string, ReadonlySet<string>>> => {
   const comments = new Map<string, Set<string>>()
-  for await (const file of glob(`packages/${sources}`, { cwd: root })) {
-    const source = readFileSync(`${root}/${file}`, "utf8")
-    for (const [, comment = "", name = ""] of source.matchAll(documented)) {
+  for (const file of await filesOf(`packages/${sources}`)) {
+    for (const [, comment = "", name = ""] of read(file).matchAll(documented)) {
       comments.set(name, (comments.get(name) ?? new Set()).add(textOf(comment)))
     }
   }

@@ -1,6 +1,7 @@
-import { existsSync, readFileSync, readdirSync } from "node:fs"
+import { existsSync } from "node:fs"
+import { dirname } from "node:path"
 import { describe, expect, it } from "vitest"
-import { root } from "./examples.ts"
+import { filesOf, read, root } from "./examples.ts"
 
 interface Manifest {
   readonly name: string
@@ -15,21 +16,16 @@ interface Manifest {
   readonly engines?: object
 }
 
-const read = (path: string): string => readFileSync(`${root}/${path}`, "utf8")
 const manifestOf = (folder: string): Manifest => JSON.parse(read(`${folder}/package.json`))
 
 const repository = manifestOf(".")
 const url = repository.homepage?.replace("#readme", "")
 
-const published = readdirSync(`${root}/packages`, { withFileTypes: true })
-  .filter((entry) => entry.isDirectory())
-  .map(({ name }) => `packages/${name}`)
-  .filter((folder) => existsSync(`${root}/${folder}/package.json`))
+const published = (await filesOf("packages/*/package.json"))
+  .map((path) => dirname(path))
   .filter((folder) => manifestOf(folder).private !== true)
 
-const changesets = readdirSync(`${root}/.changeset`)
-  .filter((name) => name.endsWith(".md"))
-  .map((name) => read(`.changeset/${name}`))
+const changesets = (await filesOf(".changeset/*.md")).map(read)
 
 describe.each(published)("%s", (folder) => {
   const manifest = manifestOf(folder)

@@ -1,7 +1,7 @@
 /** The SQL and the backup of the pages for operators, on real tables. */
 
 import { execFile } from "node:child_process"
-import { globSync, readFileSync } from "node:fs"
+import { globSync } from "node:fs"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { basename, dirname, join } from "node:path"
@@ -15,7 +15,7 @@ import { type PostgresServer, startPostgres } from "@tenure/testing/postgres-ser
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
-import { root } from "./examples.ts"
+import { blocksIn, read } from "./examples.ts"
 import { freshDatabase } from "./programs.ts"
 
 const projectId = "p1"
@@ -24,10 +24,8 @@ const endDate = "2099-01-01T00:00:00.000Z"
 
 /** The code of a section of a page, in a language. */
 const codeOf = (page: string, heading: string, language: "sql" | "sh"): ReadonlyArray<string> => {
-  const [, rest = ""] = readFileSync(`${root}/docs/${page}`, "utf8").split(`\n## ${heading}\n`)
-  const [section = ""] = rest.split("\n## ")
-  const fence = new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, "gms")
-  return [...section.matchAll(fence)].map(([, code = ""]) => code)
+  const [, rest = ""] = read(`docs/${page}`).split(`\n## ${heading}\n`)
+  return blocksIn(rest.split("\n## ")[0] ?? "", language)
 }
 
 let server: PostgresServer

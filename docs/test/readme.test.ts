@@ -10,7 +10,9 @@ it("extends all memberships with the token that it prints", async () => {
   const port = await freePort()
   const { stop, token } = await start(`${folder}/README.md-1.ts`, port)
   onTestFinished(stop)
-  const { body } = await send(`http://127.0.0.1:${port}`, {
+  const url = `http://127.0.0.1:${port}`
+  expect((await fetch(url)).status).toBe(200)
+  const { body } = await send(url, {
     method: "PATCH",
     path: "/v2/projects/p1/memberships/extend",
     headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },

@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs"
 import { createClient } from "@tenure/client"
 import {
   type ApiErrorTag,
@@ -9,11 +8,11 @@ import {
 } from "@tenure/core/internal"
 import { maxWebhookUrlLength } from "@tenure/core/transport"
 import { describe, expect, it } from "vitest"
-import { root } from "./examples.ts"
+import { read } from "./examples.ts"
 
 /** The cells of the table rows on a page that start like `start`, without backticks. */
 const rowsOf = (page: string, start: RegExp): ReadonlyArray<ReadonlyArray<string>> =>
-  readFileSync(`${root}/docs/${page}`, "utf8")
+  read(`docs/${page}`)
     .split("\n")
     .filter((line) => start.test(line))
     .map((line) =>
@@ -55,13 +54,13 @@ describe("the tables of the documentation", () => {
 
 it("the README of the client has calls that the client has", () => {
   const client = createClient({ baseUrl: "http://localhost" })
-  const readme = readFileSync(`${root}/packages/client/README.md`, "utf8")
+  const readme = read("packages/client/README.md")
   const calls = [...readme.matchAll(/\bclient\.([a-z]\w*)\.(\w+)\(/g)].map(([, ...path]) => path)
   expect(calls.length).toBeGreaterThan(30)
   for (const path of calls) expect(client).toHaveProperty(path, expect.any(Function))
 })
 
 it("the page of webhooks has the maximum length of a URL", () => {
-  const page = readFileSync(`${root}/docs/webhooks.md`, "utf8")
+  const page = read("docs/webhooks.md")
   expect(page).toContain(`at most ${maxWebhookUrlLength.toLocaleString("en")} characters`)
 })

@@ -1,11 +1,8 @@
 /** What the workflows of GitHub may do, and whose code they run. */
 
-import { readFileSync, readdirSync } from "node:fs"
 import { describe, expect, it } from "vitest"
 import { parse } from "yaml"
-import { root } from "./examples.ts"
-
-const folder = `${root}/.github/workflows`
+import { filesOf, read } from "./examples.ts"
 
 interface Step {
   readonly run?: string
@@ -16,8 +13,8 @@ interface Workflow {
   readonly jobs: Readonly<Record<string, { readonly steps?: ReadonlyArray<Step> }>>
 }
 
-describe.each(readdirSync(folder))("the workflow %s", (file) => {
-  const text = readFileSync(`${folder}/${file}`, "utf8")
+describe.each(await filesOf(".github/workflows/*"))("the workflow %s", (file) => {
+  const text = read(file)
   const { jobs, permissions }: Workflow = parse(text)
 
   it("names actions by their commit, and says which version that is", () => {

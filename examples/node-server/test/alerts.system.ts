@@ -1,7 +1,6 @@
 /** Every alert fires, as Prometheus evaluates it, when it has to and no earlier. */
 
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
-import { tmpdir } from "node:os"
+import { readFile, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { instruments, prometheusName } from "@tenure/core/internal"
@@ -10,6 +9,7 @@ import { afterEach, describe, expect, it, onTestFinished } from "vitest"
 import { parse, stringify } from "yaml"
 import { endAll, startServer } from "./programs.ts"
 import { missing, promtool, startPrometheus } from "./prometheus.ts"
+import { temporaryFolder } from "./world.ts"
 
 const pathOf = (file: string): string =>
   fileURLToPath(new URL(`../monitoring/${file}`, import.meta.url))
@@ -210,23 +210,21 @@ const healthy = {
   'nodejs_eventloop_delay_p99_seconds{instance="a"}': "0.01x120",
 }
 
+const file = join(temporaryFolder(), "test.yaml")
+
 /** A series with the label of the job. */
 const ofJob = (series: string): string =>
   series.includes("{") ? series.replace("{", '{job="tenure", ') : `${series}{job="tenure"}`
 
-const inputOf = (series: Case["series"]) =>
-  Object.entries(series).map(([name, values]) => ({ series: ofJob(name), values }))
-
 /** Has promtool evaluate the alerts on series. */
 const evaluate = async (series: Case["series"], expected: ReadonlyArray<object>): Promise<void> => {
-  const folder = await mkdtemp(join(tmpdir(), "tenure-alerts-"))
-  onTestFinished(() => rm(folder, { recursive: true }))
-  const file = join(folder, "test.yaml")
-  const test = { interval: "1m", input_series: inputOf(series), alert_rule_test: expected }
-  await writeFile(
-    file,
-    stringify({ rule_files: [pathOf("alerts.yaml")], evaluation_interval: "1m", tests: [test] }),
-  )
+  const input_series = Object.entries(series).map(([name, values]) => ({
+    series: ofJob(name),
+    values,
+  }))
+  const test = { interval: "1m", input_series, alert_rule_test: expected }
+  const rule_files = [pathOf("alerts.yaml")]
+  await writeFile(file, stringify({ rule_files, evaluation_interval: "1m", tests: [test] }))
   await promtool("test", "rules", file)
 }
 

@@ -1,69 +1,61 @@
 /** The server on a folder, as it is without settings. */
 
 import { execFile } from "node:child_process"
-import { mkdtemp, rm, stat } from "node:fs/promises"
-import { tmpdir } from "node:os"
+import { stat } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import { promisify } from "node:util"
-import { send } from "@tenure/testing/conformance"
-import { afterAll, afterEach, expect, inject, it } from "vitest"
+import { afterEach, expect, inject, it } from "vitest"
 import { type Program, endAll, start, startServer } from "./programs.ts"
+import { call, extend, temporaryFolder } from "./world.ts"
 
 afterEach(endAll)
 
-const path = await mkdtemp(join(tmpdir(), "tenure-"))
-afterAll(() => rm(path, { recursive: true }))
-
+const path = temporaryFolder()
+const other = temporaryFolder()
 const environment = { DATABASE_URL: `file:${path}` }
 const member = "/v2/projects/demo/memberships/1001"
 
+/** The commands that a server has printed, without what depends on the time and the port. */
+const commandsOf = ({ lines }: Program) =>
+  lines
+    .filter((line) => line.startsWith("curl"))
+    .map((line) => line.replaceAll(/:\d+\//g, "/").replaceAll(/"extend":[^}]*/g, ""))
+
 it("a server that is killed has everything after a restart, and keeps others out", async () => {
   const first = await startServer(environment)
-  const [authorization] = await first.line(/(?<=Authorization: )Bearer tnr_[A-Za-z0-9_-]+/)
-  const headers = { authorization, "content-type": "application/json" }
-  const body = JSON.stringify({ extend: "2099-01-01T00:00:00.000Z" })
-  const extended = await send(first.url, {
-    method: "PATCH",
-    path: `${member}/extend`,
-    headers,
-    body,
-  })
+  const [token] = await first.line(/(?<=Authorization: Bearer )tnr_[A-Za-z0-9_-]+/)
+  const extended = await call(first, "PATCH", `${member}/extend`, { extend }, token)
   expect(extended.status).toBe(200)
 
-  const other = await start("node-server", { PORT: "0", ...environment }).ended
-  expect(other).toMatchObject({ code: 1, stdout: "" })
-  expect(other.stderr).toMatch(
-    new RegExp(`^DATABASE_URL: The folder ${path} is in use by process \\d+\\..*\n$`),
-  )
+  expect(await start("node-server", { PORT: "0", ...environment }).ended).toEqual({
+    code: 1,
+    stdout: "",
+    stderr: expect.stringMatching(
+      new RegExp(`^DATABASE_URL: The folder ${path} is in use by process \\d+\\..*\n$`),
+    ),
+  })
 
   first.kill("SIGKILL")
   await first.ended
   const second = await startServer(environment)
-  const found = await send(second.url, { method: "GET", path: member, headers })
-  expect(found.body).toMatchObject({ data: { end_date: "2099-01-01T00:00:00.000Z" } })
-  const commandsOf = ({ lines }: Program) => {
-    const commands = lines.filter((line) => line.startsWith("curl"))
-    return commands.map((line) => line.replaceAll(/:\d+\//g, "/").replaceAll(/"extend":[^}]*/g, ""))
-  }
+  const found = await call(second, "GET", member, undefined, token)
+  expect(found.body).toMatchObject({ data: { end_date: extend } })
   await second.line(/sign in with the token of the admin: tnr_/)
   expect(commandsOf(second)).toEqual(commandsOf(first))
   expect((await stat(join(path, "demo.json"))).mode & 0o777).toBe(0o600)
 
-  const [console] = await second.line(/(?<=token of the admin: )tnr_.*/)
-  const asAdmin = { authorization: `Bearer ${console}`, "content-type": "application/json" }
-  const { body: keys } = await send(second.url, { path: "/v2/api-keys", headers: asAdmin })
+  const [admin] = await second.line(/(?<=token of the admin: )tnr_.*/)
+  const { body: keys } = await call(second, "GET", "/v2/api-keys", undefined, admin)
   const client = Object(keys).data.find(({ role }: { readonly role: string }) => role === "client")
-  await send(second.url, { method: "DELETE", path: `/v2/api-keys/${client.id}`, headers: asAdmin })
+  await call(second, "DELETE", `/v2/api-keys/${client.id}`, undefined, admin)
   second.kill("SIGINT")
   await second.ended
 
   const third = await startServer(environment)
   const [another] = await third.line(/^curl -X POST .*TOKEN.*/)
   await third.line(/^# Give an admin a token that you choose/)
-  const { stdout: issued } = await promisify(execFile)("sh", [
-    "-c",
-    another.replace("TOKEN", console),
-  ])
+  const issue = another.replace("TOKEN", admin)
+  const { stdout: issued } = await promisify(execFile)("sh", ["-c", issue])
   expect(JSON.parse(issued)).toMatchObject({
     ok: true,
     data: { token: expect.stringMatching(/^tnr_/) },
@@ -76,12 +68,8 @@ it("a server that is killed has everything after a restart, and keeps others out
 
 it("tenure-migrate beside the server moves the folder", async () => {
   const migrate = join(dirname(inject("serverFile")), "migrate.mjs")
-  const to = await mkdtemp(join(tmpdir(), "tenure-"))
-  const { stdout } = await promisify(execFile)(
-    process.execPath,
-    [migrate, "--from", `file:${path}`],
-    { env: { DATABASE_URL: `file:${to}` } },
-  )
+  const env = { DATABASE_URL: `file:${other}` }
+  const args = [migrate, "--from", `file:${path}`]
+  const { stdout } = await promisify(execFile)(process.execPath, args, { env })
   expect(stdout).toContain("memberships: 3 rows")
-  await rm(to, { recursive: true })
 })

@@ -1,17 +1,18 @@
 /** The server as a process, as Prometheus and OpenTelemetry's collectors see it. */
 
 import { once } from "node:events"
-import { type Server, type ServerResponse, createServer } from "node:http"
+import { type ServerResponse, createServer } from "node:http"
 import { buffer } from "node:stream/consumers"
 import { instruments, prometheusName } from "@tenure/core/internal"
 import { freePort, send } from "@tenure/testing/conformance"
-import { afterEach, describe, expect, it } from "vitest"
-import { endAll, start, startServer } from "./programs.ts"
+import { afterEach, describe, expect, it, onTestFinished } from "vitest"
+import { type Server, endAll, start, startServer } from "./programs.ts"
+import type { Environment } from "./world.ts"
 
 afterEach(endAll)
 
 /** Starts a server that serves its metrics, and returns their URL as well. */
-const startMonitored = async (environment: Readonly<Record<string, string>> = {}) => {
+const startMonitored = async (environment: Environment = {}) => {
   const server = await startServer({ METRICS_PORT: "0", ...environment })
   const [, metricsUrl = ""] = await server.line(/"Metrics are at (\S+)\/metrics"/)
   return { ...server, metricsUrl }
@@ -20,7 +21,7 @@ const startMonitored = async (environment: Readonly<Record<string, string>> = {}
 const listing = { method: "GET", path: "/v2/projects/demo/memberships" }
 
 describe("metrics", () => {
-  it("are served on a port of their own, and nowhere else", async () => {
+  it("are served on a port of their own, which must be free, and nowhere else", async () => {
     const { metricsUrl, url } = await startMonitored()
     await send(url, listing)
     const { headers, status, text } = await send(metricsUrl, { method: "GET", path: "/metrics" })
@@ -36,35 +37,25 @@ describe("metrics", () => {
     for (const name of ["nodejs_eventloop_delay_p99_seconds", "process_memory_usage_bytes"]) {
       expect(seen).toContain(name)
     }
-    expect(await send(url, { method: "GET", path: "/metrics" })).toMatchObject({ status: 404 })
     const head = await send(metricsUrl, { method: "HEAD", path: "/metrics" })
     expect(head).toMatchObject({ status: 200, text: "" })
-    expect(await send(metricsUrl, listing)).toMatchObject({ status: 404 })
-    expect(await send(metricsUrl, { method: "POST", path: "/metrics" })).toMatchObject({
-      status: 404,
+    for (const [at, request] of [
+      [url, { method: "GET", path: "/metrics" }],
+      [metricsUrl, listing],
+      [metricsUrl, { method: "POST", path: "/metrics" }],
+    ] as const) {
+      expect(await send(at, request)).toMatchObject({ status: 404 })
+    }
+    const METRICS_PORT = new URL(metricsUrl).port
+    expect(await start("node-server", { PORT: "0", METRICS_PORT }).ended).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^METRICS_PORT: .*EADDRINUSE/),
     })
   })
 
   it("are not served by default", async () => {
     const { lines } = await startServer()
     expect(lines.join("\n")).not.toContain("Metrics")
-  })
-
-  it("have a port of their own", async () => {
-    const { code, stderr } = await start("node-server", { PORT: "4001", METRICS_PORT: "4001" })
-      .ended
-    expect({ code, stderr }).toEqual({
-      code: 1,
-      stderr: "METRICS_PORT must be another one than PORT, 4001\n",
-    })
-  })
-
-  it("have a port that must be free", async () => {
-    const port = String(await freePort())
-    await startMonitored({ METRICS_PORT: port })
-    const { code, stderr } = await start("node-server", { PORT: "0", METRICS_PORT: port }).ended
-    expect(code).toBe(1)
-    expect(stderr).toMatch(/^METRICS_PORT: .*EADDRINUSE/)
   })
 })
 
@@ -79,72 +70,75 @@ const startCollector = async (
   answer: (response: ServerResponse) => void = (response) => response.writeHead(200).end(),
 ) => {
   const got: Array<Export> = []
-  const waiting = new Set<() => void>()
   const server = createServer((request, response) => {
     void buffer(request).then((body) => {
       got.push({ path: request.url, type: request.headers["content-type"], body })
-      for (const check of waiting) check()
       answer(response)
     })
   })
   const port = await freePort()
-  server.listen(port, "127.0.0.1")
-  await once(server, "listening")
-  collectors.push(server)
-  /** Waits for an export that passes a test. */
-  const exported = (test: (one: Export) => boolean): Promise<Export> =>
-    new Promise((resolve) => {
-      const check = (): void => {
-        const found = got.find(test)
-        if (found === undefined) return
-        waiting.delete(check)
-        resolve(found)
-      }
-      waiting.add(check)
-      check()
-    })
+  await once(server.listen(port, "127.0.0.1"), "listening")
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  /** Waits for an export with a text. */
+  const exported = async (text: string): Promise<Export | undefined> => {
+    const find = () => got.find(({ body }) => body.includes(text))
+    await expect.poll(find).toBeDefined()
+    return find()
+  }
   return { url: `http://127.0.0.1:${port}`, got, exported }
 }
 
-const collectors: Array<Server> = []
+/** Starts a server that exports quickly, and stops at once. */
+const startExporting = (environment: Environment) =>
+  startServer({
+    OTEL_METRIC_EXPORT_INTERVAL: "50",
+    OTEL_BSP_SCHEDULE_DELAY: "50",
+    OTEL_EXPORTER_OTLP_TIMEOUT: "100",
+    DRAIN_DELAY: "0",
+    ...environment,
+  })
 
-afterEach(() => {
-  for (const collector of collectors.splice(0)) {
-    collector.closeAllConnections()
-    collector.close()
-  }
-})
+/** Stops a server, and returns what it has printed. */
+const stop = async (server: Server): Promise<string> => {
+  server.kill("SIGTERM")
+  const { code, stdout } = await server.ended
+  expect(code).toBe(0)
+  return stdout
+}
 
-const quickly = { OTEL_METRIC_EXPORT_INTERVAL: "50" }
+const duration = "http.server.request.duration"
 
 describe("a collector of OpenTelemetry", () => {
   it("gets the metrics", async () => {
     const collector = await startCollector()
-    const server = await startServer({
-      ...quickly,
+    const server = await startExporting({
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
       OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
+      OTEL_EXPORTER_OTLP_TIMEOUT: "10000",
     })
     await send(server.url, listing)
-    const { body, path } = await collector.exported((one) =>
-      one.body.includes("http.server.request.duration"),
-    )
+    const { body, path } = (await collector.exported(duration)) ?? {}
     expect(path).toBe("/v1/metrics")
-    const [resource] = JSON.parse(body.toString()).resourceMetrics
-    expect(resource.resource.attributes).toEqual(
+    const [{ resource, scopeMetrics }] = JSON.parse(String(body)).resourceMetrics
+    const stringValue = expect.stringMatching(/^[0-9a-f-]{36}$/)
+    expect(resource.attributes).toEqual(
       expect.arrayContaining([
         { key: "service.name", value: { stringValue: "tenure" } },
-        {
-          key: "service.instance.id",
-          value: { stringValue: expect.stringMatching(/^[0-9a-f-]{36}$/) },
-        },
+        { key: "service.instance.id", value: { stringValue } },
       ]),
     )
-    const [{ metrics }] = resource.scopeMetrics
-    const requests = metrics.find(
-      ({ name }: { readonly name: string }) => name === "http.server.request.duration",
+    expect(scopeMetrics[0].metrics).toContainEqual(
+      expect.objectContaining({
+        name: duration,
+        unit: "s",
+        histogram: expect.objectContaining({
+          dataPoints: [expect.objectContaining({ count: 1 })],
+        }),
+      }),
     )
-    expect(requests).toMatchObject({ unit: "s", histogram: { dataPoints: [{ count: 1 }] } })
   })
 
   it("gets them in the binary format by default, and those of the last moment", async () => {
@@ -154,32 +148,23 @@ describe("a collector of OpenTelemetry", () => {
       DRAIN_DELAY: "0",
     })
     await send(server.url, listing)
-    server.kill("SIGTERM")
-    expect((await server.ended).code).toBe(0)
-    const { type } = await collector.exported(({ body }) =>
-      body.includes("http.server.request.duration"),
-    )
-    expect(type).toBe("application/x-protobuf")
+    await stop(server)
+    expect((await collector.exported(duration))?.type).toBe("application/x-protobuf")
   })
 
   it("need not be there", async () => {
-    const server = await startServer({
-      ...quickly,
-      OTEL_EXPORTER_OTLP_TIMEOUT: "100",
-      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${await freePort()}`,
-      DRAIN_DELAY: "0",
-    })
+    const OTEL_EXPORTER_OTLP_ENDPOINT = `http://127.0.0.1:${await freePort()}`
+    const server = await startExporting({ OTEL_EXPORTER_OTLP_ENDPOINT })
     expect(await send(server.url, listing)).toMatchObject({ status: 401 })
-    server.kill("SIGTERM")
-    expect((await server.ended).code).toBe(0)
+    await stop(server)
   })
 
   it("gets the traces of requests, and those of callers that are recorded", async () => {
     const collector = await startCollector()
-    const server = await startServer({
+    const server = await startExporting({
       OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/traces`,
       OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
-      OTEL_BSP_SCHEDULE_DELAY: "50",
+      OTEL_EXPORTER_OTLP_TIMEOUT: "10000",
       OTEL_RESOURCE_ATTRIBUTES: "service.instance.id=a1",
       OTEL_TRACES_SAMPLER: "parentbased_always_off",
     })
@@ -188,9 +173,9 @@ describe("a collector of OpenTelemetry", () => {
     await send(server.url, listing)
     await sendIn("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00")
     await sendIn("00-1af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
-    const { body, path } = await collector.exported((one) => one.body.includes("GET /v2"))
+    const { body, path } = (await collector.exported("GET /v2")) ?? {}
     expect(path).toBe("/traces")
-    const [{ resource, scopeSpans }] = JSON.parse(body.toString()).resourceSpans
+    const [{ resource, scopeSpans }] = JSON.parse(String(body)).resourceSpans
     expect(resource.attributes).toContainEqual({
       key: "service.instance.id",
       value: { stringValue: "a1" },
@@ -206,78 +191,60 @@ describe("a collector of OpenTelemetry", () => {
   })
 
   it("gets metrics alone, at a URL of their own", async () => {
-    const collector = await startCollector()
-    await startServer({
-      ...quickly,
-      OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: `${collector.url}/metrics`,
-    })
-    expect((await collector.exported(() => true)).path).toBe("/metrics")
+    const { exported, url } = await startCollector()
+    await startExporting({ OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: `${url}/metrics` })
+    expect((await exported(""))?.path).toBe("/metrics")
   })
 
   it("gets no traces if these are off", async () => {
-    const collector = await startCollector()
+    const { got, url } = await startCollector()
     const server = await startServer({
-      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      OTEL_EXPORTER_OTLP_ENDPOINT: url,
       OTEL_TRACES_EXPORTER: "none",
       DRAIN_DELAY: "0",
     })
     await send(server.url, listing)
-    server.kill("SIGTERM")
-    expect((await server.ended).code).toBe(0)
-    expect(new Set(collector.got.map(({ path }) => path))).toEqual(new Set(["/v1/metrics"]))
+    await stop(server)
+    expect(new Set(got.map(({ path }) => path))).toEqual(new Set(["/v1/metrics"]))
   })
 
   it("is in the log when it fails, once", async () => {
-    const collector = await startCollector((response) => response.writeHead(400).end())
-    const server = await startServer({
-      ...quickly,
-      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
-      DRAIN_DELAY: "0",
+    const { url } = await startCollector((response) => response.writeHead(400).end())
+    const server = await startExporting({
+      OTEL_EXPORTER_OTLP_ENDPOINT: url,
+      OTEL_EXPORTER_OTLP_TIMEOUT: "10000",
     })
     await server.line(/The collector does not take metrics.*status 400/)
     await send(server.url, listing)
-    server.kill("SIGTERM")
-    const { stdout } = await server.ended
-    expect(stdout.match(/does not take metrics/g)).toHaveLength(1)
+    expect((await stop(server)).match(/does not take metrics/g)).toHaveLength(1)
   })
 
   it("may hang: requests are answered, and the server stops", async () => {
-    const collector = await startCollector(() => {})
-    const server = await startServer({
-      ...quickly,
-      OTEL_BSP_SCHEDULE_DELAY: "50",
-      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
-      OTEL_EXPORTER_OTLP_TIMEOUT: "100",
-      DRAIN_DELAY: "0",
-    })
+    const { url } = await startCollector(() => {})
+    const server = await startExporting({ OTEL_EXPORTER_OTLP_ENDPOINT: url })
     for (let n = 0; n < 20; n++) {
       expect(await send(server.url, listing)).toMatchObject({ status: 401 })
     }
     const logged = ["metrics", "traces"].map((what) => `The collector does not take ${what}`)
     for (const line of logged) await server.line(RegExp(`${line}.*timeout`))
     await send(server.url, listing)
-    server.kill("SIGTERM")
-    const { code, stdout } = await server.ended
-    expect(code).toBe(0)
-    for (const line of logged) expect(stdout.split(line)).toHaveLength(2)
+    const printed = await stop(server)
+    for (const line of logged) expect(printed.split(line)).toHaveLength(2)
   })
 
-  it("has a valid interval", async () => {
-    const { code, stderr } = await start("node-server", {
-      OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1",
-      OTEL_METRIC_EXPORT_INTERVAL: "abc",
-    }).ended
-    expect({ code, stderr }).toEqual({
-      code: 1,
-      stderr: expect.stringMatching(/^OTEL_METRIC_EXPORT_INTERVAL: Expected [^\n]*\n$/),
-    })
-  })
-
-  it("has a valid URL", async () => {
-    const { code, stderr } = await start("node-server", {
-      OTEL_EXPORTER_OTLP_ENDPOINT: "localhost:4318",
-    }).ended
-    expect(code).toBe(1)
-    expect(stderr).toMatch(/^OTEL_EXPORTER_OTLP_ENDPOINT must be the URL of a collector/)
+  it.each([
+    [
+      "interval",
+      { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1", OTEL_METRIC_EXPORT_INTERVAL: "abc" },
+      /^OTEL_METRIC_EXPORT_INTERVAL: Expected [^\n]*\n$/,
+    ],
+    [
+      "URL",
+      { OTEL_EXPORTER_OTLP_ENDPOINT: "localhost:4318" },
+      /^OTEL_EXPORTER_OTLP_ENDPOINT must be the URL of a collector/,
+    ],
+  ])("has a valid %s", async (_, environment, message) => {
+    const { code, stderr } = await start("node-server", environment).ended
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(message) })
   })
 })

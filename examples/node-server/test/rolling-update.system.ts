@@ -1,52 +1,27 @@
 /** Two servers on one database are replaced in turn, while clients send requests without a pause. */
 
-import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import * as Http from "node:http"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { text } from "node:stream/consumers"
 import { setTimeout as sleep } from "node:timers/promises"
-import { PgClient } from "@effect/sql-pg"
 import { startReceiver } from "@tenure/testing/conformance"
-import { type PostgresServer, startPostgres } from "@tenure/testing/postgres-server"
-import * as Effect from "effect/Effect"
-import * as Redacted from "effect/Redacted"
-import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest"
+import { afterEach, expect, it, onTestFinished } from "vitest"
 import { makePool, startProxy, startSwitch } from "./balancers.ts"
 import { type Server, endAll, startServer } from "./programs.ts"
+import { project, startDatabase } from "./world.ts"
 
 const clientsOfEach = 4
 const rounds = 2
 const pauseMillis = 10
 
-let database: PostgresServer
-let folder: string
-let environment: Readonly<Record<string, string>>
-
-beforeAll(async () => {
-  database = await startPostgres()
-  folder = await mkdtemp(join(tmpdir(), "tenure-"))
-  const users = Array.from({ length: 2 * clientsOfEach }, (_, index) => String(1001 + index))
-  const memberships = users.map((user_id) => ({ user_id, end_date: "2027-01-01T00:00:00.000Z" }))
-  const seed = { projects: [{ id: "p1", memberships, api_keys: ["a-token"] }] }
-  await writeFile(join(folder, "seed.json"), JSON.stringify(seed))
-  environment = {
-    DATABASE_URL: database.url,
-    SEED_FILE: join(folder, "seed.json"),
-    WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8",
-    RATE_LIMIT_PER_KEY: "1000000",
-    RATE_LIMIT_PER_IP: "1000000",
-    RATE_LIMIT_BURST: "1000000",
-    // Much longer than a balancer takes to notice.
-    DRAIN_DELAY: "1",
-  }
+const { environment, query } = await startDatabase(2 * clientsOfEach, {
+  RATE_LIMIT_PER_KEY: "1000000",
+  RATE_LIMIT_PER_IP: "1000000",
+  RATE_LIMIT_BURST: "1000000",
+  // Much longer than a balancer takes to notice.
+  DRAIN_DELAY: "1",
 })
 
 afterEach(endAll)
-afterAll(async () => {
-  await database.stop()
-  await rm(folder, { recursive: true })
-})
 
 /** Makes a client that keeps its connection, and never sends a request again. */
 const makeClient = (url: string) => {
@@ -55,7 +30,7 @@ const makeClient = (url: string) => {
   const call = (method: string, path: string, body: object): Promise<string> =>
     new Promise((resolve, reject) => {
       const options = { agent, method, headers }
-      const request = Http.request(new URL(`/v2/projects/p1${path}`, url), options, (response) => {
+      const request = Http.request(new URL(`${project}${path}`, url), options, (response) => {
         text(response).then((answer) => resolve(`${response.statusCode} ${answer}`), reject)
       })
       request.on("error", (fault) => resolve(String(fault)))
@@ -64,19 +39,10 @@ const makeClient = (url: string) => {
   return { call, close: () => agent.destroy() }
 }
 
-/** Runs a statement on the database. */
-const query = <Row extends object>(statement: string): Promise<ReadonlyArray<Row>> =>
-  PgClient.PgClient.use((sql) => sql.unsafe<Row>(statement)).pipe(
-    Effect.provide(PgClient.layer({ url: Redacted.make(database.url), maxConnections: 1 })),
-    Effect.runPromise,
-  )
-
 /** The changes that the audit trail has. */
 const recorded = async (): Promise<ReadonlyArray<string>> => {
-  const rows = await query<{ readonly user_id: string; readonly to_date: Date }>(
-    "SELECT user_id, to_date FROM tenure.audit WHERE action = 'extended'",
-  )
-  return rows.map((row) => `${row.user_id} ${row.to_date.toISOString()}`).toSorted()
+  const rows = await query("SELECT user_id, to_date FROM tenure.audit WHERE action = 'extended'")
+  return rows.map((row) => `${row["user_id"]} ${Object(row["to_date"]).toISOString()}`).toSorted()
 }
 
 /** Migrates as a later version would whose tables this one can use. */
@@ -112,46 +78,44 @@ const extendUntil = async (signal: AbortSignal, clients: ReadonlyArray<Client>) 
   return { acknowledged: acknowledged.toSorted(), failures }
 }
 
-describe("servers that are replaced in turn", () => {
-  it("fail no request, and lose no extension and no event", async () => {
-    const pool = makePool()
-    const balancers = [await startProxy(pool), await startSwitch(pool)]
-    const receiver = await startReceiver()
-    const start = async () => {
-      const server = await startServer(environment)
-      pool.add(server.url)
-      await expect.poll(pool.ready).toContain(server.url)
-      return server
-    }
-    const replace = async (old: Server) => {
-      const replacement = await start()
-      old.kill("SIGTERM")
-      expect(await old.ended).toMatchObject({ code: 0, stderr: "" })
-      return replacement
-    }
+it("servers that are replaced in turn fail no request, and lose no extension and no event", async () => {
+  const pool = makePool()
+  const balancers = [await startProxy(pool), await startSwitch(pool)]
+  const receiver = await startReceiver()
+  const start = async () => {
+    const server = await startServer(environment)
+    pool.add(server.url)
+    await expect.poll(pool.ready).toContain(server.url)
+    return server
+  }
+  const replace = async (old: Server) => {
+    const replacement = await start()
+    old.kill("SIGTERM")
+    expect(await old.ended).toMatchObject({ code: 0, stderr: "" })
+    return replacement
+  }
 
-    let [one, other] = [await start(), await start()]
-    const clients = balancers.flatMap(({ url }) =>
-      Array.from({ length: clientsOfEach }, () => makeClient(url)),
-    )
-    onTestFinished(() => {
-      for (const { close } of [...clients, ...balancers, pool, receiver]) close()
-    })
-    const created = await clients[0]?.call("POST", "/integrations/webhooks", { url: receiver.url })
-    expect(created).toMatch(/^200/)
-    const over = new AbortController()
-    const load = extendUntil(over.signal, clients)
-    for (let round = 0; round < rounds; round++) {
-      await migrateFurther()
-      one = await replace(one)
-      other = await replace(other)
-    }
-    over.abort()
-
-    const { acknowledged, failures } = await load
-    expect(failures).toEqual([])
-    expect(await recorded()).toEqual(acknowledged)
-    const delivered = () => new Set(receiver.received.map(({ body }) => changeOf(body)))
-    await expect.poll(() => [...delivered()].toSorted()).toEqual(acknowledged)
+  let [one, other] = [await start(), await start()]
+  const clients = balancers.flatMap(({ url }) =>
+    Array.from({ length: clientsOfEach }, () => makeClient(url)),
+  )
+  onTestFinished(() => {
+    for (const { close } of [...clients, ...balancers, pool, receiver]) close()
   })
+  const created = await clients[0]?.call("POST", "/integrations/webhooks", { url: receiver.url })
+  expect(created).toMatch(/^200/)
+  const over = new AbortController()
+  const load = extendUntil(over.signal, clients)
+  for (let round = 0; round < rounds; round++) {
+    await migrateFurther()
+    one = await replace(one)
+    other = await replace(other)
+  }
+  over.abort()
+
+  const { acknowledged, failures } = await load
+  expect(failures).toEqual([])
+  expect(await recorded()).toEqual(acknowledged)
+  const delivered = () => new Set(receiver.received.map(({ body }) => changeOf(body)))
+  await expect.poll(() => [...delivered()].toSorted()).toEqual(acknowledged)
 })
