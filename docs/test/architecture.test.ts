@@ -4,7 +4,7 @@ import { existsSync } from "node:fs"
 import { dirname } from "node:path"
 import { describe, expect, it } from "vitest"
 import { read, root } from "./examples.ts"
-import { cyclesOf, edges, entryPoints, groupBy, modules, packageOf } from "./modules.ts"
+import { circularIn, edges, entryPoints, groupBy, modules, packageOf } from "./modules.ts"
 
 const page = read("docs/internals/architecture.md")
 
@@ -84,7 +84,7 @@ describe("the table of imports", () => {
 
 describe("modules", () => {
   it("do not import each other in circles", () => {
-    expect(cyclesOf(inside.filter(({ kind }) => kind === "value"))).toEqual([])
+    expect(circularIn(inside.filter(({ kind }) => kind === "value"))).toEqual([])
   })
 
   it("are worth a file: 60 lines, two importers, an entry point, or loaded lazily", () => {

@@ -97,28 +97,20 @@ export const groupBy = (
   return groups
 }
 
-/** Returns groups of modules that import each other in a circle, by the given imports. */
-export const cyclesOf = (given: ReadonlyArray<Edge>): ReadonlyArray<ReadonlyArray<string>> => {
+/** Returns the modules that import themselves through others, by the given imports. */
+export const circularIn = (given: ReadonlyArray<Edge>): ReadonlyArray<string> => {
   const next = groupBy(given, ({ from }) => from)
-  const index = new Map<string, number>()
-  const stack: Array<string> = []
-  const cycles: Array<ReadonlyArray<string>> = []
-  // Tarjan's algorithm.
-  const visit = (path: string): number => {
-    const own = index.size
-    let lowest = own
-    index.set(path, own)
-    stack.push(path)
-    for (const { to } of next.get(path) ?? []) {
-      if (!index.has(to)) lowest = Math.min(lowest, visit(to))
-      else if (stack.includes(to)) lowest = Math.min(lowest, index.get(to) ?? own)
+  const importsItself = (path: string): boolean => {
+    const reached = new Set<string>()
+    const visit = (from: string): void => {
+      for (const { to } of next.get(from) ?? []) {
+        if (reached.has(to)) continue
+        reached.add(to)
+        visit(to)
+      }
     }
-    if (lowest === own) {
-      const cycle = stack.splice(stack.indexOf(path))
-      if (cycle.length > 1) cycles.push(cycle)
-    }
-    return lowest
+    visit(path)
+    return reached.has(path)
   }
-  for (const path of next.keys()) if (!index.has(path)) visit(path)
-  return cycles
+  return [...next.keys()].filter(importsItself)
 }

@@ -29,98 +29,87 @@ import { filesOf, read } from "./examples.ts"
 
 type AnySetting = Setting.Setting<unknown, unknown>
 
+interface Options {
+  readonly fields: Setting.SettingFields
+}
+
 /** A function that has options. */
 export interface Section {
   readonly title: string
   /** Where the options are defined, a pattern of paths in packages/. */
   readonly sources: string
-  readonly options: { readonly fields: Setting.SettingFields }
-  readonly note?: string
+  readonly options: Options
+  readonly note: string | undefined
 }
 
+/** Describes the options of a function that a module exports. */
+const of = (
+  name: string,
+  module: string,
+  sources: string,
+  options: Options,
+  note?: string,
+): Section => ({
+  title: `\`${name}\` of ${module.startsWith("tenure") ? `\`${module}\`` : module}`,
+  sources,
+  options,
+  note,
+})
+
+const inNode = "node-http/src/**/*.ts"
+
 const sections: ReadonlyArray<Section> = [
-  {
-    title: "`createTenure` of `tenure`",
-    sources: "core/src/**/!(http-router).ts",
-    options: createTenureOptions,
-    note: "`tenureLayer` of `tenure/effect` takes the same but `stores` and `logger`.",
-  },
-  { title: "`flush` of a Tenure", sources: "core/src/webhooks/dispatcher.ts", options: flush },
-  { title: "`memory` of `tenure/memory`", sources: "memory/src/**/*.ts", options: memory },
-  {
-    title: "`postgres` of `tenure/postgres`",
-    sources: "postgres/src/**/*.ts",
-    options: connectionOptions,
-    note: `\`layer\`, for hosts with a client of their own, takes ${Object.keys(postgres.fields)
+  of(
+    "createTenure",
+    "tenure",
+    "core/src/**/!(http-router).ts",
+    createTenureOptions,
+    "`tenureLayer` of `tenure/effect` takes the same but `stores` and `logger`.",
+  ),
+  of("flush", "a Tenure", "core/src/webhooks/dispatcher.ts", flush),
+  of("memory", "tenure/memory", "memory/src/**/*.ts", memory),
+  of(
+    "postgres",
+    "tenure/postgres",
+    "postgres/src/**/*.ts",
+    connectionOptions,
+    `\`layer\`, for hosts with a client of their own, takes ${Object.keys(postgres.fields)
       .map((name) => `\`${name}\``)
       .join(", ")}.`,
-  },
-  {
-    title: "`servers` of `postgres({ servers })`",
-    sources: "postgres/src/cells.ts",
-    options: postgresServer,
-    note: "Beside `servers`, it takes `cells`, and the options above but `url` and `listenUrl`: see [several servers](internals/scaling.md#several-servers).",
-  },
-  {
-    title: "`embedded` of `tenure/embedded`",
-    sources: "{embedded,postgres}/src/**/*.ts",
-    options: embedded,
-    note: "`client`, for Effect hosts, takes `path` and `durable`.",
-  },
-  { title: "`redisLimits` of `tenure/redis`", sources: "redis/src/**/*.ts", options: redis },
-  {
-    title: "`membershipMiddleware` of `tenure/express`",
-    sources: "express/src/**/*.ts",
-    options: express,
-  },
-  {
-    title: "`membershipPlugin` of `tenure/fastify`",
-    sources: "fastify/src/**/*.ts",
-    options: fastify,
-    note: "Besides `tenure`, and the options of `register`.",
-  },
-  { title: "`fetchHandler` of `tenure/fetch`", sources: "fetch/src/**/*.ts", options: fetch },
-  {
-    title: "`toNodeHandler` of `tenure/node`",
-    sources: "node-http/src/**/*.ts",
-    options: nodeHandlerOptions(),
-  },
-  {
-    title: "`tenureConsole` of `tenure/console`",
-    sources: "console/src/index.ts",
-    options: consoleOptions,
-  },
-  { title: "`stripeWebhook` of `tenure/stripe`", sources: "stripe/src/index.ts", options: stripe },
-  {
-    title: "`membershipPlugin` of `tenure/better-auth`",
-    sources: "better-auth/src/index.ts",
-    options: betterAuth,
-  },
-  {
-    title: "`serve` of `tenure/node`",
-    sources: "node-http/src/**/*.ts",
-    options: serverOptions,
-  },
-  {
-    title: "`orderRequests` of `tenure/node`",
-    sources: "node-http/src/**/*.ts",
-    options: orderOptions,
-  },
-  {
-    title: "`proxyTransport` of `tenure/node`",
-    sources: "node-http/src/proxy-transport.ts",
-    options: proxyTransportOptions,
-  },
-  {
-    title: "`verifyWebhook` of `tenure/node`",
-    sources: "node-http/src/**/*.ts",
-    options: verifyOptions,
-  },
-  {
-    title: "`tenureRouterLayer` of `tenure/http-router`",
-    sources: "core/src/http/http-router.ts",
-    options: routes(),
-  },
+  ),
+  of(
+    "servers",
+    "`postgres({ servers })`",
+    "postgres/src/cells.ts",
+    postgresServer,
+    "Beside `servers`, it takes `cells`, and the options above but `url` and `listenUrl`: see [several servers](internals/scaling.md#several-servers).",
+  ),
+  of(
+    "embedded",
+    "tenure/embedded",
+    "{embedded,postgres}/src/**/*.ts",
+    embedded,
+    "`client`, for Effect hosts, takes `path` and `durable`.",
+  ),
+  of("redisLimits", "tenure/redis", "redis/src/**/*.ts", redis),
+  of("membershipMiddleware", "tenure/express", "express/src/**/*.ts", express),
+  of(
+    "membershipPlugin",
+    "tenure/fastify",
+    "fastify/src/**/*.ts",
+    fastify,
+    "Besides `tenure`, and the options of `register`.",
+  ),
+  of("fetchHandler", "tenure/fetch", "fetch/src/**/*.ts", fetch),
+  of("toNodeHandler", "tenure/node", inNode, nodeHandlerOptions()),
+  of("tenureConsole", "tenure/console", "console/src/index.ts", consoleOptions),
+  of("stripeWebhook", "tenure/stripe", "stripe/src/index.ts", stripe),
+  of("membershipPlugin", "tenure/better-auth", "better-auth/src/index.ts", betterAuth),
+  of("serve", "tenure/node", inNode, serverOptions),
+  of("orderRequests", "tenure/node", inNode, orderOptions),
+  of("proxyTransport", "tenure/node", "node-http/src/proxy-transport.ts", proxyTransportOptions),
+  of("verifyWebhook", "tenure/node", inNode, verifyOptions),
+  of("tenureRouterLayer", "tenure/http-router", "core/src/http/http-router.ts", routes()),
 ]
 
 // A doc comment, the name of an option, and its definition, or the type of `stores`.

@@ -3,20 +3,7 @@ import { dirname } from "node:path"
 import { describe, expect, it } from "vitest"
 import { filesOf, read, root } from "./examples.ts"
 
-interface Manifest {
-  readonly name: string
-  readonly version: string
-  readonly private?: boolean
-  readonly description?: string
-  readonly keywords?: ReadonlyArray<string>
-  readonly homepage?: string
-  readonly bugs?: object
-  readonly license?: string
-  readonly repository?: object
-  readonly engines?: object
-}
-
-const manifestOf = (folder: string): Manifest => JSON.parse(read(`${folder}/package.json`))
+const manifestOf = (folder: string) => JSON.parse(read(`${folder}/package.json`))
 
 const repository = manifestOf(".")
 const url = repository.homepage?.replace("#readme", "")

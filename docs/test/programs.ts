@@ -2,11 +2,11 @@
 
 import { execFile, spawn } from "node:child_process"
 import { once } from "node:events"
-import { connect } from "node:net"
 import { createInterface } from "node:readline"
 import { setTimeout } from "node:timers/promises"
 import { promisify } from "node:util"
 import { PgClient } from "@effect/sql-pg"
+import { accepts } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 
@@ -48,12 +48,6 @@ export const start = async (
   })
   return { token, stop: () => void program.kill() }
 }
-
-const accepts = (port: number): Promise<boolean> =>
-  new Promise((resolve) => {
-    const socket = connect({ host: "127.0.0.1", port }, () => resolve(true))
-    socket.on("error", () => resolve(false)).on("connect", () => socket.destroy())
-  })
 
 /**
  * Starts a server on a port, and waits until it listens.

@@ -3,7 +3,7 @@
 import { createTenure } from "tenure"
 import { memory } from "tenure/memory"
 import { serve } from "tenure/node"
-import { expect, it } from "vitest"
+import { expect, it, onTestFinished, vi } from "vitest"
 import { findExamples, writeExamples } from "./examples.ts"
 
 it("shows events as they happen, also those that come between two connections", async () => {
@@ -16,6 +16,10 @@ it("shows events as they happen, also those that come between two connections", 
   await tenure.memberships.createProject("p1")
   const { token } = await tenure.apiKeys.issue({ projects: ["p1"] })
   const server = await serve(tenure)
+  onTestFinished(async () => {
+    await server.close()
+    await tenure.close()
+  })
   let tickets = 0
   const askForTicket = async () => {
     tickets += 1
@@ -29,31 +33,25 @@ it("shows events as they happen, also those that come between two connections", 
     return tickets < 3 ? data.ticket : new Promise(() => {})
   }
   const sockets: Array<WebSocket> = []
-  const Original = globalThis.WebSocket
-  globalThis.WebSocket = class extends Original {
-    constructor(...args: ConstructorParameters<typeof Original>) {
+  class Watched extends WebSocket {
+    constructor(...args: ConstructorParameters<typeof WebSocket>) {
       super(...args)
       sockets.push(this)
     }
   }
+  vi.stubGlobal("WebSocket", Watched)
+  onTestFinished(() => void vi.unstubAllGlobals())
   const shown: Array<string> = []
-  await show(server.url.replace("http", "ws"), askForTicket, ({ type }: { type: string }) =>
-    shown.push(type),
-  )
+  const note = ({ type }: { type: string }) => shown.push(type)
+  await show(server.url.replace("http", "ws"), askForTicket, note)
   const publish = (type: string) => tenure.events.publish({ projectId: "p1", type, data: {} })
-  const patiently = { timeout: 60_000, interval: 20 }
-  await expect
-    .poll(async () => {
-      await publish("a")
-      return shown.length
-    }, patiently)
-    .toBeGreaterThan(0)
-  await expect.poll(() => shown.length, patiently).toBeGreaterThan(0)
+  const countAfterPublishing = async () => {
+    await publish("a")
+    return shown.length
+  }
+  await expect.poll(countAfterPublishing).toBeGreaterThan(0)
   sockets[0]?.close()
   await publish("b")
-  await expect.poll(() => shown.at(-1), patiently).toBe("b")
+  await expect.poll(() => shown.at(-1)).toBe("b")
   expect(shown.filter((type) => type === "b")).toHaveLength(1)
-  globalThis.WebSocket = Original
-  await server.close()
-  await tenure.close()
 })

@@ -12,7 +12,12 @@ A duration is a number of seconds, or a text such as \`15 seconds\`; items of a 
 
 /** The options that the server has beside those of the packages. */
 export const serverOptions = () =>
-  fill({ title: "the bundled server", sources: "../examples/node-server/src/settings.ts", options })
+  fill({
+    title: "the bundled server",
+    sources: "../examples/node-server/src/settings.ts",
+    options,
+    note: undefined,
+  })
 
 const code = (value: unknown): string => {
   const text = String(value)

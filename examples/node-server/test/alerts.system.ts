@@ -35,7 +35,8 @@ interface Case {
   readonly fires: number
   /** Its labels, beside those of the rule. */
   readonly labels?: Readonly<Record<string, string>>
-  readonly summary: string
+  /** What it says, if that depends on the labels. */
+  readonly summary?: string
 }
 
 const requests = "http_server_request_duration_seconds"
@@ -78,7 +79,6 @@ const cases: ReadonlyArray<Case> = [
     },
     silent: [5],
     fires: 6,
-    summary: "More than one request of a hundred is answered with an error of the server.",
   },
   {
     alert: "TenureSlow",
@@ -89,7 +89,6 @@ const cases: ReadonlyArray<Case> = [
     },
     silent: [5],
     fires: 6,
-    summary: "One request of a hundred takes longer than a second.",
   },
   {
     alert: "TenureDeliveriesLate",
@@ -117,7 +116,6 @@ const cases: ReadonlyArray<Case> = [
     series: { [`${attempts}{error_type="SecretUnreadable"}`]: "_ _ 1x20" },
     silent: [1, 8],
     fires: 2,
-    summary: "Webhooks stand still because their secrets cannot be read. The log names them.",
   },
   {
     // By one more.
@@ -125,7 +123,6 @@ const cases: ReadonlyArray<Case> = [
     series: { [`${attempts}{error_type="SecretUnreadable"}`]: "1x10 2x20" },
     silent: [10, 17],
     fires: 11,
-    summary: "Webhooks stand still because their secrets cannot be read. The log names them.",
   },
   {
     alert: "TenureAttemptsFail",
@@ -135,7 +132,6 @@ const cases: ReadonlyArray<Case> = [
     },
     silent: [15],
     fires: 16,
-    summary: "More than half of the attempts to deliver events fail.",
   },
   {
     alert: "TenureWebhookDisabled",
@@ -151,14 +147,12 @@ const cases: ReadonlyArray<Case> = [
     series: { tenure_rate_limit_without_store: "1x10" },
     silent: [0],
     fires: 1,
-    summary: "The store of rate limits fails, so processes limit requests without it.",
   },
   {
     alert: "TenureKeysSuspended",
     series: { tenure_rate_limit_suspended_keys: "1x20" },
     silent: [9],
     fires: 10,
-    summary: "API keys are suspended, because their clients do not heed Retry-After.",
   },
   {
     alert: "TenureStatementsWait",
@@ -249,7 +243,7 @@ describe.skipIf(missing !== undefined)(title, () => {
     const { annotations, labels } = rules.find(({ alert }) => alert === one.alert) ?? {}
     const fired = {
       exp_labels: { ...labels, ...one.labels },
-      exp_annotations: { ...annotations, summary: one.summary },
+      exp_annotations: { ...annotations, ...(one.summary && { summary: one.summary }) },
     }
     await evaluate(one.series, [
       ...one.silent.map((minute) => ({ eval_time: `${minute}m`, alertname: one.alert })),

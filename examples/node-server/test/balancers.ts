@@ -5,23 +5,6 @@ import * as Http from "node:http"
 import * as Net from "node:net"
 import { send } from "@tenure/testing/conformance"
 
-/** The servers behind a balancer. */
-export interface Pool {
-  /** Adds a server, which gets requests while it is ready. */
-  readonly add: (url: string) => void
-  /** The URLs of the servers that were ready when they were last asked. */
-  readonly ready: () => ReadonlyArray<string>
-  /** Returns one of these, each in turn. */
-  readonly next: () => URL
-  readonly close: () => void
-}
-
-/** A running balancer. */
-export interface Balancer {
-  readonly url: string
-  readonly close: () => void
-}
-
 const probeMillis = 100
 
 const isReady = (url: string): Promise<boolean> =>
@@ -30,8 +13,8 @@ const isReady = (url: string): Promise<boolean> =>
     () => false,
   )
 
-/** Makes a pool, which asks all its servers again and again. */
-export const makePool = (): Pool => {
+/** Makes the servers behind a balancer, which are asked again and again whether they are ready. */
+export const makePool = () => {
   const servers = new Map<string, boolean>()
   let turn = 0
   const ready = () => [...servers].filter(([, isUp]) => isUp).map(([url]) => url)
@@ -39,8 +22,11 @@ export const makePool = (): Pool => {
     for (const url of servers.keys()) void isReady(url).then((isUp) => servers.set(url, isUp))
   }, probeMillis)
   return {
-    add: (url) => void servers.set(url, false),
+    /** Adds a server, which gets requests while it is ready. */
+    add: (url: string) => void servers.set(url, false),
+    /** The URLs of the servers that were ready when they were last asked. */
     ready,
+    /** Returns one of these, each in turn. */
     next: () => {
       const urls = ready()
       return new URL(urls[turn++ % urls.length] ?? "http://no-server-is-ready.invalid")
@@ -49,6 +35,8 @@ export const makePool = (): Pool => {
   }
 }
 
+type Pool = ReturnType<typeof makePool>
+
 const listen = async (server: Net.Server): Promise<string> => {
   await once(server.listen(0, "127.0.0.1"), "listening")
   const address = server.address()
@@ -56,7 +44,7 @@ const listen = async (server: Net.Server): Promise<string> => {
 }
 
 /** Starts a proxy, which chooses a server for each request, and keeps its connections to them. */
-export const startProxy = async (pool: Pool): Promise<Balancer> => {
+export const startProxy = async (pool: Pool) => {
   const agent = new Http.Agent({ keepAlive: true })
   const server = Http.createServer((request, response) => {
     const { hostname, port } = pool.next()
@@ -81,7 +69,7 @@ export const startProxy = async (pool: Pool): Promise<Balancer> => {
 }
 
 /** Starts a balancer of connections, which chooses a server for each of them and reads nothing. */
-export const startSwitch = async (pool: Pool): Promise<Balancer> => {
+export const startSwitch = async (pool: Pool) => {
   const sockets = new Set<Net.Socket>()
   const server = Net.createServer((near) => {
     const { hostname, port } = pool.next()

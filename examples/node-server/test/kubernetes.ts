@@ -1,11 +1,13 @@
 /** Manifests of Kubernetes, checked against the schemas that its API publishes. */
 
 import { PodMonitor } from "@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/PodMonitor"
+import * as Result from "effect/Result"
 import { Deployment } from "kubernetes-models/apps/v1/Deployment"
 import { NetworkPolicy } from "kubernetes-models/networking.k8s.io/v1/NetworkPolicy"
 import { PodDisruptionBudget } from "kubernetes-models/policy/v1/PodDisruptionBudget"
 import { Service } from "kubernetes-models/v1/Service"
 import { parseAllDocuments } from "yaml"
+import { read, variables } from "../src/settings.ts"
 
 const kinds = { Deployment, NetworkPolicy, PodDisruptionBudget, PodMonitor, Service }
 
@@ -23,4 +25,22 @@ export const objectsOf = (text: string): Map<string, ReturnType<JSON["parse"]>> 
     objects.set(kind, object)
   }
   return objects
+}
+
+type Environment = Readonly<Record<string, string>>
+
+/** The variables that a container sets. */
+export const environmentOf = ({ env }: { readonly env: ReadonlyArray<Environment> }): Environment =>
+  Object.fromEntries(env.map(({ name, value }) => [name, value]))
+
+/** The names of variables that the server does not have. */
+export const unknownIn = (environment: Environment): ReadonlyArray<string> => {
+  const names = new Set<string>(Object.values(variables).map(({ name }) => name))
+  return Object.keys(environment).filter((name) => !names.has(name))
+}
+
+/** The seconds that a server with these variables may take from SIGTERM to its end. */
+export const stopSeconds = ({ DATABASE_MIGRATE: _, ...times }: Environment): number => {
+  const { drainDelay, shutdownTimeout } = Result.getOrThrow(read(times))
+  return (drainDelay + shutdownTimeout) / 1000
 }

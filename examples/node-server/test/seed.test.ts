@@ -15,6 +15,7 @@ const folder = await mkdtemp(join(tmpdir(), "tenure-seed-"))
 afterAll(() => rm(folder, { recursive: true }))
 
 const end_date = "2099-01-01T00:00:00.000Z"
+const later = "2101-01-01T00:00:00.000Z"
 
 const membersOf = (count: number) =>
   Array.from({ length: count }, (_, index) => ({ user_id: String(index), end_date }))
@@ -30,11 +31,10 @@ describe("a plan", () => {
     for (const batch of batches) {
       expect(batch.length).toBeLessThanOrEqual(100)
       expect(batch.flatMap(({ memberships }) => memberships).length).toBeLessThanOrEqual(2000)
-      for (const { memberships, projectId } of batch)
-        found.set(projectId, [
-          ...(found.get(projectId) ?? []),
-          ...memberships.map(({ userId }) => userId),
-        ])
+      for (const { memberships, projectId } of batch) {
+        const users = memberships.map(({ userId }) => userId)
+        found.set(projectId, [...(found.get(projectId) ?? []), ...users])
+      }
     }
     expect(batches.length).toBeLessThan(40)
     expect([...found]).toEqual(
@@ -81,35 +81,25 @@ const keysOf = (...keys: ReadonlyArray<object>) => ({
   api_keys: [{ token: "another", role: "admin" }, ...keys],
 })
 
-const memberOf = (membership: object) => ({
-  projects: [{ id: "p1", memberships: [membership] }],
-})
+const projectOf = (fields: object) => ({ projects: [{ id: "p", ...fields }] })
+
+const membersIn = (...memberships: ReadonlyArray<object>) => projectOf({ memberships })
 
 describe("a seed file", () => {
   it.live.each<readonly [string, object | string, RegExp]>([
     ["is not valid JSON", "{", /SEED_FILE/],
     ["has no projects", {}, /SEED_FILE.*projects/s],
-    ["has an invalid user id", memberOf({ user_id: "a b", end_date }), /userId/],
-    ["has an invalid end date", memberOf({ user_id: "1", end_date: "soon" }), /end date/],
+    ["has an invalid user id", membersIn({ user_id: "a b", end_date }), /userId/],
+    ["has an invalid end date", membersIn({ user_id: "1", end_date: "soon" }), /end date/],
     [
       "has a user twice",
-      {
-        projects: [
-          {
-            id: "p",
-            memberships: [
-              { user_id: "1", end_date },
-              { user_id: "1", end_date: "2099-02-01T00:00:00.000Z" },
-            ],
-          },
-        ],
-      },
+      membersIn({ user_id: "1", end_date }, { user_id: "1", end_date: later }),
       /projects: 0: memberships: 1: user_id/,
     ],
-    ["has an invalid token", { projects: [{ id: "p", api_keys: ["ü"] }] }, /api_keys: 0: token/],
+    ["has an invalid token", projectOf({ api_keys: ["ü"] }), /api_keys: 0: token/],
     [
       "has an unknown field",
-      { projects: [{ id: "p", api_key: ["secret"] }] },
+      projectOf({ api_key: ["secret"] }),
       /0: api_key: there is no such field/,
     ],
     ["has an unknown role", keysOf({ token: "secret", role: "root" }), /api_keys: 1: role/],
@@ -122,12 +112,12 @@ describe("a seed file", () => {
     ],
     [
       "has a key with two roles in projects",
-      { projects: [{ id: "p", api_keys: ["secret"] }], api_keys: [admin] },
+      { ...projectOf({ api_keys: ["secret"] }), api_keys: [admin] },
       /SEED_FILE: api_keys: 0: .* role is client/,
     ],
     [
       "has an unknown field of keys in projects",
-      { projects: [{ id: "p", api_keys: [{ ...admin, tokens: 1 }] }] },
+      projectOf({ api_keys: [{ ...admin, tokens: 1 }] }),
       /projects: 0: api_keys: 0: tokens/,
     ],
   ])("that %s is refused, and not shown", ([_name, content, problem]) =>
@@ -142,7 +132,6 @@ describe("a seed file", () => {
     Effect.gen(function* () {
       const memberships = yield* Memberships
       const changed = { projectId: "p1", userId: "3" }
-      const later = "2101-01-01T00:00:00.000Z"
       yield* memberships.createProject("p1")
       yield* memberships.grant({ ...changed, endDate: later })
       const seed = { projects: [{ id: "p1", memberships: membersOf(2500) }, { id: "p2" }] }

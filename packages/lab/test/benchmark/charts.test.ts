@@ -7,6 +7,9 @@ import { queueRows } from "../../benchmark/sections/queues.ts"
 
 const row = (given: Partial<Row>): Row => ({ measured: "m", unit: "/s", figure: 1, ...given })
 
+const valuesOf = ({ bars }: Pick<ReturnType<typeof groupOf>, "bars">) =>
+  bars.map(({ label, target, value }) => [label, value, target])
+
 describe("bars", () => {
   it("are longest first, once for each, and Tenure's has the hardest target", () => {
     const rows = [
@@ -39,23 +42,15 @@ describe("bars", () => {
   })
 
   it("turn times into operations a second, and targets with them", () => {
+    const unit = "µs CPU"
+    const beside = (name: string, figure: number, target: Row["target"]) =>
+      row({ unit, figure: 50, yardstick: { name, figure }, target })
     const rows = [
-      row({
-        unit: "µs CPU",
-        figure: 50,
-        yardstick: { name: "x", figure: 20 },
-        target: { of: "difference", atMost: 5 },
-      }),
-      row({
-        unit: "µs CPU",
-        figure: 50,
-        yardstick: { name: "y", figure: 25 },
-        target: { of: "ratio", atMost: 2 },
-      }),
+      beside("x", 20, { of: "difference", atMost: 5 }),
+      beside("y", 25, { of: "ratio", atMost: 2 }),
     ]
-    const { bars } = groupOf("group", rows, [{ measured: "m", unit: "µs CPU", as: "Tenure" }])
     assert.deepStrictEqual(
-      bars.map(({ label, target, value }) => [label, value, target]),
+      valuesOf(groupOf("group", rows, [{ measured: "m", unit, as: "Tenure" }])),
       [
         ["x", 50_000, undefined],
         ["y", 40_000, undefined],
@@ -67,13 +62,10 @@ describe("bars", () => {
   it("show growth from the smallest size to the largest", () => {
     const points = [[1, 10] as const, [1000, 20] as const]
     const curves = [{ name: "c", points, target: { of: "ratio", atMost: 1.25 } as const }]
-    assert.deepStrictEqual(
-      growthOf("group", curves, "c").bars.map(({ label, target, value }) => [label, value, target]),
-      [
-        ["1", 100_000, undefined],
-        ["1,000", 50_000, 80_000],
-      ],
-    )
+    assert.deepStrictEqual(valuesOf(growthOf("group", curves, "c")), [
+      ["1", 100_000, undefined],
+      ["1,000", 50_000, 80_000],
+    ])
     assert.deepStrictEqual(growthOf("group", curves, "another").bars, [])
   })
 })

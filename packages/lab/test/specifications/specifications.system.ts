@@ -8,12 +8,7 @@ import { openDatabase } from "../../simulation/postgres.ts"
 import { sabotages } from "../../simulation/sabotages.ts"
 import type { WorldOptions } from "../../simulation/world.ts"
 import { checkSafety, checkTraces, fileOf } from "../../specifications/quint.ts"
-import {
-  type Specification,
-  type Trace,
-  printTraces,
-  traceOf,
-} from "../../specifications/traces.ts"
+import { type Trace, printTraces, traceOf } from "../../specifications/traces.ts"
 
 const soundSeeds = 60
 
@@ -29,21 +24,26 @@ const tracesOf = async (
 /** Those of the system as it is, for all specifications. */
 const sound = tracesOf(soundSeeds)
 
-/** A guard of each specification, and what is there without it. */
-const guards: Readonly<Record<Specification, readonly [string, string]>> = {
-  deliveries: ["      not(isLeased(one)),\n", ""],
-  feed: ["if (number < least) number else least", "least"],
-  bulk: ['entry.with("undone", true)', "entry"],
-}
+/** A guard of each specification, and what is there without it; and a sabotage that its runs show. */
+const specifications = [
+  {
+    name: "deliveries",
+    guard: ["      not(isLeased(one)),\n", ""],
+    broken: "a delivery is settled nowhere",
+  },
+  {
+    name: "feed",
+    guard: ["if (number < least) number else least", "least"],
+    broken: "the feed skips an event",
+  },
+  {
+    name: "bulk",
+    guard: ['entry.with("undone", true)', "entry"],
+    broken: "an undo misses a member",
+  },
+] as const
 
-/** A sabotage that the runs of each specification show. */
-const broken: Readonly<Record<Specification, string>> = {
-  deliveries: "a delivery is settled nowhere",
-  feed: "the feed skips an event",
-  bulk: "an undo misses a member",
-}
-
-describe.each(["deliveries", "feed", "bulk"] as const)("the specification of %s", (name) => {
+describe.each(specifications)("the specification of $name", ({ broken, guard, name }) => {
   it("is safe in random runs", async () => {
     const { isRight, output } = await checkSafety(fileOf(name), 300)
     expect(output).toContain("No violation found")
@@ -51,12 +51,11 @@ describe.each(["deliveries", "feed", "bulk"] as const)("the specification of %s"
   })
 
   it("is not safe without a guard", async () => {
-    const [guard, without] = guards[name]
     const text = await readFile(fileOf(name), "utf8")
-    expect(text).toContain(guard)
+    expect(text).toContain(guard[0])
     const folder = await mkdtemp(join(tmpdir(), "specification-"))
     const file = join(folder, `${name}.qnt`)
-    await writeFile(file, text.replace(guard, without))
+    await writeFile(file, text.replace(...guard))
     const { isRight } = await checkSafety(file, 3000)
     await rm(folder, { recursive: true })
     expect(isRight).toBe(false)
@@ -69,7 +68,7 @@ describe.each(["deliveries", "feed", "bulk"] as const)("the specification of %s"
   })
 
   it("does not have those of a system that is broken on purpose", async () => {
-    const sabotage = sabotages.find((one) => one.name === broken[name])
+    const sabotage = sabotages.find((one) => one.name === broken)
     const traces = await tracesOf(60, sabotage && { sabotage })
     const { isRight, output } = await checkTraces(name, traces)
     expect(output).toContain("failed")
