@@ -43,7 +43,7 @@ describe("bars", () => {
 
   it("turn times into operations a second, and targets with them", () => {
     const unit = "µs CPU"
-    const beside = (name: string, figure: number, target: Row["target"]) =>
+    const beside = (name: string, figure: number, target: NonNullable<Row["target"]>) =>
       row({ unit, figure: 50, yardstick: { name, figure }, target })
     const rows = [
       beside("x", 20, { of: "difference", atMost: 5 }),

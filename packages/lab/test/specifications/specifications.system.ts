@@ -55,7 +55,7 @@ describe.each(specifications)("the specification of $name", ({ broken, guard, na
     expect(text).toContain(guard[0])
     const folder = await mkdtemp(join(tmpdir(), "specification-"))
     const file = join(folder, `${name}.qnt`)
-    await writeFile(file, text.replace(...guard))
+    await writeFile(file, text.replace(guard[0], guard[1]))
     const { isRight } = await checkSafety(file, 3000)
     await rm(folder, { recursive: true })
     expect(isRight).toBe(false)
