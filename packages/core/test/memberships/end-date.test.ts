@@ -1,7 +1,14 @@
 import * as Result from "effect/Result"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { Millis, instantPattern } from "../../src/base/time.ts"
+import {
+  type Ledger,
+  applyChange,
+  bulkDate,
+  datesOf,
+  drawChanges,
+} from "../../../testing/src/stores/memberships/changes.ts"
+import { instantPattern } from "../../src/base/time.ts"
 import {
   type BulkChange,
   EndDate,
@@ -10,18 +17,17 @@ import {
   type OrderedEndDate,
   adjust,
   adjustmentOf,
-  bulkModes,
   composeAdjustments,
   composeLog,
   composeWith,
   decodeEndDate,
   effectiveEndDate,
   formatEndDate,
-  lastEndDate,
   parseEndDate,
   readEndDate,
   readFutureEndDate,
 } from "../../src/memberships/end-date.ts"
+import { UserId } from "../../src/memberships/membership.ts"
 
 const dayMillis = 86_400_000
 
@@ -302,62 +308,43 @@ describe("bulk extensions, compared with making one change after the other", () 
   const date = fc
     .oneof(fc.nat({ max: 5 }), fc.integer({ min: 2_932_893, max: 2_932_896 }))
     .map((days) => EndDate(days * dayMillis))
-
-  const change: fc.Arbitrary<BulkChange> = fc.oneof(
-    fc.record({ mode: fc.constantFrom(...bulkModes), endDate: date }),
-    fc.record({
-      mode: fc.constant("extendBy" as const),
-      by: fc.integer({ min: 1, max: 3 }).map((days) => Millis(days * dayMillis)),
-    }),
-  )
-
-  /** What a bulk extension does to one date, in words of its own. */
-  const applied = (before: number, one: BulkChange): number => {
-    switch (one.mode) {
-      case "set":
-        return one.endDate
-      case "neverShorten":
-        return before < one.endDate ? one.endDate : before
-      case "extendBy":
-        return before + one.by > lastEndDate ? lastEndDate : before + one.by
-    }
-  }
+  const users = fc.constantFrom(...["1", "2", "3", "4"].map(UserId))
+  const { bulk, extendAll, grant, undo } = drawChanges(users, date)
 
   it("have an adjustment that is what they do to a date, and is composed of several", () => {
-    const changes = fc.array(change, { minLength: 1, maxLength: 3 })
+    const changes = fc.array(bulk, { minLength: 1, maxLength: 3 })
     const composed = (all: ReadonlyArray<BulkChange>) =>
       all.map(adjustmentOf).reduce(composeAdjustments)
     fc.assert(
       fc.property(date, changes, changes, (before, first, second) => {
-        const after = first.reduce(applied, Number(before))
+        const after = first.reduce(bulkDate, before)
         expect(adjust(before, composed(first))).toBe(after)
         const both = composeAdjustments(composed(first), composed(second))
-        expect(adjust(before, both)).toBe(second.reduce(applied, after))
+        expect(adjust(before, both)).toBe(second.reduce(bulkDate, after))
       }),
     )
   })
 
   it("give each member the date of all changes but those that are undone, in their order", () => {
-    const user = fc.nat({ max: 3 })
     const step = fc.oneof(
-      { weight: 3, arbitrary: fc.record({ _tag: fc.constant("Own" as const), user, date }) },
-      { weight: 3, arbitrary: fc.record({ _tag: fc.constant("Bulk" as const), change }) },
-      { weight: 1, arbitrary: fc.record({ _tag: fc.constant("Undo" as const), which: fc.nat() }) },
+      { weight: 3, arbitrary: grant },
+      { weight: 3, arbitrary: extendAll },
+      { weight: 1, arbitrary: undo },
     )
     fc.assert(
-      fc.property(fc.array(step, { maxLength: 40 }), change, (steps, further) => {
-        let log: Array<LoggedBulkExtension & { readonly change: BulkChange }> = []
-        const own = new Map<number, OrderedEndDate>()
+      fc.property(fc.array(step, { maxLength: 40 }), bulk, (steps, further) => {
+        let ledger: Ledger = []
+        let log: Array<LoggedBulkExtension> = []
+        const own = new Map<UserId, OrderedEndDate>()
         for (const [order, one] of steps.entries()) {
+          ledger = applyChange(ledger, one)[0]
           switch (one._tag) {
-            case "Own":
-              own.set(one.user, { endDate: one.date, order })
+            case "Grant":
+              own.set(one.userId, { endDate: one.endDate, order })
               break
-            case "Bulk": {
-              const adjustment = adjustmentOf(one.change)
-              log.push({ order, change: one.change, adjustment, isUndone: false })
+            case "ExtendAll":
+              log.push({ order, adjustment: adjustmentOf(one.bulk), isUndone: false })
               break
-            }
             case "Undo": {
               const undone = log[one.which % Math.max(1, log.length)]
               log = log.map((entry) => (entry === undone ? { ...entry, isUndone: true } : entry))
@@ -365,15 +352,13 @@ describe("bulk extensions, compared with making one change after the other", () 
           }
         }
         const composed = composeLog(log)
-        for (const placed of own.values()) {
-          const expected = log
-            .filter(({ isUndone, order }) => !isUndone && order > placed.order)
-            .reduce<number>((before, entry) => applied(before, entry.change), placed.endDate)
+        const later = composeWith(composed, further)
+        for (const [userId, endDate] of datesOf(ledger)) {
+          const placed = own.get(userId) ?? expect.fail("nobody was granted this")
           for (const same of [composed, composeWith(composed, undefined)]) {
-            expect(effectiveEndDate(same, placed)).toBe(expected)
+            expect(effectiveEndDate(same, placed)).toBe(endDate)
           }
-          const later = composeWith(composed, further)
-          expect(effectiveEndDate(later, placed)).toBe(applied(expected, further))
+          expect(effectiveEndDate(later, placed)).toBe(bulkDate(endDate, further))
         }
       }),
     )
