@@ -1,4 +1,4 @@
-/** Authentication, projects, paths, request ids, and which role may call what. */
+/** Authentication, projects, paths, request ids, and the rights of roles. */
 
 import { type Operation, roleCovers, routes } from "@tenure/core/internal"
 import { type Role, roles } from "@tenure/core/store"
@@ -31,7 +31,7 @@ const endpoints: ReadonlyArray<readonly [method: string, path: string, body?: ob
   ["DELETE", `/integrations/webhooks/${unknownId}`],
 ]
 
-/** Removes what is unique to each response: ids, times, counts, and the project in the path. */
+/** Removes ids, times, counts, and the project in the path. They differ in each response. */
 const comparable = ({ body, headers, status }: Incoming) => {
   const { date: _d, "x-ratelimit-remaining": _r, "x-ratelimit-reset": _s, ...rest } = headers
   const { path, request_id: _id, ...fields } = fieldsOf(body)

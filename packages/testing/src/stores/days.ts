@@ -36,7 +36,7 @@ export const dayChanges = (most: number) => {
   ] as const
   return {
     date,
-    /** Changes that need members. */
+    /** Changes to members. */
     meanwhile: fc.oneof(extend, ...bulk),
     any: fc.oneof(
       fc.record({ _tag: fc.constant("Grant" as const), ...dated }),
@@ -70,7 +70,7 @@ export const countDays = Effect.fnUntraced(function* ({ advance, settlesAtOnce }
   const bulk: Array<Bulk> = []
   let today = 0
 
-  /** The days by which stored data was moved into the past, instead of moving the clock. */
+  /** How many days stored data was moved into the past, instead of moving the clock. */
   const moved = Effect.map(currentUnixMillis, (now) =>
     now - origin < (today * dayMillis) / 2 ? today : 0,
   )
@@ -137,7 +137,7 @@ export const countDays = Effect.fnUntraced(function* ({ advance, settlesAtOnce }
     toStored,
     fromStored: (endDate: number) =>
       Effect.map(moved, (days) => (endDate - origin) / dayMillis + days),
-    /** What was set for a member alone. */
+    /** The date set for a member alone. */
     own: (userId: UserId) => own.get(userId),
     /** Returns the end dates of all members, as if what was undone had never happened. */
     dates: (): ReadonlyMap<UserId, number> =>

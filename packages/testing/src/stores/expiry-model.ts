@@ -34,7 +34,7 @@ type Step = typeof modelStep extends fc.Arbitrary<infer A> ? A : never
 
 /** A member, with the last announcement's day and reminder; 0 for the end itself. */
 interface Member {
-  /** The current date, and the day on which it was set. */
+  /** The current date, and the day of its change. */
   date: number
   setOn: number
   announced?: readonly [date: number, reminder: number]
@@ -87,7 +87,7 @@ class Model {
     }
   }
 
-  /** Takes note that the store has looked at all members that it must look at. */
+  /** Takes note: the store has looked at all members due. */
   swept(isComplete: boolean): void {
     for (const member of this.members.values()) {
       const { date, isWatched } = member

@@ -26,13 +26,13 @@ import {
 
 const data = { amount: "12.50", note: "für 日本 \u2028", list: [null, 1e21] }
 
-/** Bodies of an event that are refused, and how the message begins. The core tests all rules. */
+/** Refused bodies of an event, and the beginning of the message. The core tests all rules. */
 const refused: ReadonlyArray<readonly [body: object | string, problem: string]> = [
   ...[undefined, "", "a b", ["a"], "a".repeat(129), "error", ...Object.values(knownEventTypes)].map(
     (type) => [{ type, data: {} }, "type "] as const,
   ),
   [{ type: "a" }, "data "],
-  // What is read would not be what was sent.
+  // It would be read differently than it was sent.
   ['{"type":"a","data":{"items":[{"id":1},{"id":9007199254740993}]}}', "data.items[1].id must "],
   ['{"type":"a","data":0.12345678901234567890}', "data must "],
   ['{"type":"a","data":[1e400]}', "data[0] must "],
@@ -167,7 +167,7 @@ const findingTests = (test: ServerTest): void => {
   })
 }
 
-/** Queries of the feed that are refused. The core tests all rules. */
+/** Refused queries of the feed. The core tests all rules. */
 const refusedQueries = [
   "after=%20",
   "limit=0",

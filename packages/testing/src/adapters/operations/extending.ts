@@ -108,7 +108,7 @@ const dateTests = (test: ServerTest): void => {
   })
 }
 
-/** Fields beside the date that both endpoints refuse, with their names in the message. */
+/** Both endpoints refuse these fields beside the date, with their names in the message. */
 const refusedByBoth: ReadonlyArray<readonly [body: object, problem: string]> = [
   ...["neverShorten", "SET", "", null, ["set"]].map((mode) => [{ mode }, "mode"] as const),
   ...["", "r".repeat(501), "\ud800", null, 7].map((reason) => [{ reason }, "reason"] as const),
@@ -421,7 +421,7 @@ const undoTests = (test: ServerTest): void => {
 
 const url = "https://receiver.example/hook"
 
-/** The events of a dry run that a webhook would get. */
+/** The events of a dry run for a webhook. */
 const preview = (webhook_id: string, type: string, data: object) => ({
   total: 1,
   by_type: { [type]: 1 },

@@ -1,4 +1,4 @@
-/** API keys, the identity of who sends a request, and tickets for browsers. */
+/** API keys, the identity of a sender, and tickets for browsers. */
 
 import { describe, expect } from "vitest"
 import {
@@ -53,7 +53,7 @@ const idsIn = (response: Incoming): ReadonlyArray<unknown> => itemsOf(response).
 
 const valid = { projects: ["p1"], role: "client" }
 
-/** Bodies that are refused, and the field that the message names first. */
+/** Refused bodies, and the first field in the message. */
 const refusedKeys: ReadonlyArray<readonly [field: string, body: object]> = [
   ["projects", { role: "client" }],
   ["projects", { ...valid, projects: [] }],

@@ -53,7 +53,7 @@ const invalidMetadata = [
   Object.fromEntries(Array.from({ length: 17 }, (_, n) => [`n${n}`, "x"])),
 ]
 
-/** Metadata, and the message that names the text that is wrong, or the place of its name. */
+/** Wrong metadata, and the message with its text, or the place of its name. */
 const faultsOfMetadata = [
   [{ seat: "12A", plan: 7 }, "metadata.plan must be a text of 1 to 255 characters"],
   [{ plan: "gold", "a b": "x" }, "see entry 2"],
@@ -230,7 +230,7 @@ const endingTests = (test: ServerTest): void => {
   })
 }
 
-/** Queries of the list that are refused. */
+/** Refused queries of the list. */
 const refusedLists = [
   "state=old",
   "limit=0",
@@ -358,7 +358,7 @@ const counts = {
   days: expect.any(Array),
 }
 
-/** Queries, and the parameter that the message names. The core tests what days are. */
+/** Queries, and the parameter in the message. The core tests the rules of days. */
 const refusedEnds = [
   ["from=2027-02-29", "from"],
   ["to=%00", "to"],

@@ -85,7 +85,7 @@ const ownTests = (test: ServerTest): void => {
   })
 }
 
-/** A row of an audit trail, without what it tells. */
+/** A row of an audit trail, without its content. */
 const row = {
   at: instant,
   from: null,

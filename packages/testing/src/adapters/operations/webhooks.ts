@@ -56,7 +56,7 @@ const register = async (fixture: Fixture, ...statuses: ReadonlyArray<number>) =>
   }
 }
 
-/** Bodies of a new webhook that are refused, and the field that the message names. The core tests all rules. */
+/** Refused bodies of a new webhook, and the field in the message. The core tests all rules. */
 const refused: ReadonlyArray<readonly [body: object, field: string]> = [
   ...[
     undefined,
@@ -386,7 +386,7 @@ const readingTests = (test: ServerTest): void => {
   )
 }
 
-/** Changes that are refused, with the field that the message names. */
+/** Refused changes, with the field in the message. */
 const refusedChanges: ReadonlyArray<readonly [body: object, field: string]> = [
   [{}, ""],
   [{ secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw" }, "secret"],
@@ -405,7 +405,7 @@ const refusedChanges: ReadonlyArray<readonly [body: object, field: string]> = [
   ),
 ]
 
-/** Replays that do not say what is to be sent again. */
+/** Replays without a choice of events. */
 const refusedReplays: ReadonlyArray<object> = [
   {},
   { event_id: "1" },

@@ -1,4 +1,4 @@
-/** Changes of a project's memberships: how each is drawn, made in a store, and what the model says must come of it. */
+/** Changes of a project's memberships: how each is drawn, made in a store, and answered by the model. */
 
 import { isEndsLater, isReplayedResponse, lastEndDate } from "@tenure/core/internal"
 import {
@@ -33,13 +33,13 @@ export type MembershipChange =
   | { readonly _tag: "End" | "Find"; readonly userId: UserId }
   | { readonly _tag: "Move"; readonly userId: UserId; readonly to: UserId }
   | { readonly _tag: "ExtendAll"; readonly bulk: BulkChange }
-  /** Undoes one of the bulk extensions that were made. */
+  /** Undoes one of the earlier bulk extensions. */
   | { readonly _tag: "Undo"; readonly which: number }
 
-/** What a change comes to: `Done` or the tag of its failure, with the date or the number that it tells. */
+/** `Done` or the tag of a failure, with its date or number. */
 export type Answer = readonly [outcome: string, told?: number]
 
-/** An answer, and the event of a change that was made. */
+/** An answer, and the event of a successful change. */
 export interface Made {
   readonly answer: Answer
   readonly event?: Event
@@ -66,10 +66,10 @@ const own = (userId: UserId, endDate: EndDate | undefined): Entry => ({
 /** The end dates of a project by user id. */
 export type EndDates = ReadonlyMap<UserId, EndDate>
 
-/** Returns a ledger in which memberships have been granted. */
+/** Returns a ledger with granted memberships. */
 export const ledgerOf = (endDates: EndDates): Ledger => [...endDates].map((one) => own(...one))
 
-/** Returns the date that a bulk extension makes of one. */
+/** Returns a date after a bulk extension. */
 export const bulkDate = (before: EndDate, bulk: BulkChange): EndDate => {
   switch (bulk.mode) {
     case "set":
@@ -94,7 +94,7 @@ export const datesOf = (ledger: Ledger): EndDates => {
   return dates
 }
 
-/** Returns the place of the bulk extension that is to be undone; -1 if none was made. */
+/** Returns the place of the bulk extension to undo; -1 if there is none. */
 const placeOf = (ledger: Ledger, which: number): number => {
   const places = ledger.flatMap(({ _tag }, place) => (_tag === "Bulk" ? [place] : []))
   return places[which % Math.max(1, places.length)] ?? -1
@@ -102,14 +102,14 @@ const placeOf = (ledger: Ledger, which: number): number => {
 
 const unknownId = EventId("00000000-0000-4000-8000-000000000000")
 
-/** Returns the bulk extension that is to be undone; one that does not exist if none was made. */
+/** Returns the bulk extension to undo; an unknown one if there is none. */
 export const undoOf = (ledger: Ledger, which: number) => {
   const entry = ledger[placeOf(ledger, which)]
   const bulkExtensionId = (entry?._tag === "Bulk" ? entry.id : undefined) ?? unknownId
   return { bulkExtensionId, madeAfter: longAgo }
 }
 
-/** What becomes of the one membership, if that of the other has a date, too. */
+/** Returns the date after a move, and the expected ones before it. */
 const joined = (dates: EndDates, { to, userId }: { userId: UserId; to: UserId }) => {
   const [from, replaced] = [userId, to].map((one) => {
     const endDate = dates.get(one)
@@ -119,9 +119,9 @@ const joined = (dates: EndDates, { to, userId }: { userId: UserId; to: UserId })
 }
 
 /**
- * The model: returns what a change makes of a ledger, and its answer.
+ * The model: returns the ledger after a change, and the answer.
  *
- * @param id - that of the change's event, by which a bulk extension can be undone
+ * @param id - the id of the change's event, to undo a bulk extension by
  */
 export const applyChange = (
   ledger: Ledger,
@@ -193,7 +193,7 @@ const answered = Effect.match({ onSuccess: madeBy, onFailure: refused })
 /**
  * Makes a change in the store.
  *
- * @param ledger - what has happened before, of which changes name dates and bulk extensions
+ * @param ledger - everything before the change, with the dates and bulk extensions to name
  */
 export const makeChange = Effect.fnUntraced(function* (made: MembershipChange, ledger: Ledger) {
   const store = yield* MembershipStore

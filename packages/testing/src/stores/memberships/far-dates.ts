@@ -30,7 +30,7 @@ const listed = MembershipStore.use((store) =>
   ),
 )
 
-/** Extends each member who has the date that is expected. */
+/** Extends each member with the expected date. */
 const extendEach = (expected: ReadonlyArray<DatedMembership>, by: (endDate: EndDate) => EndDate) =>
   MembershipStore.use((store) =>
     together(

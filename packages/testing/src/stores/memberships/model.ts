@@ -98,7 +98,7 @@ const answerLike = Effect.fnUntraced(function* (ledger: Ledger, question: Questi
   }
 })
 
-/** Returns what the store would do, if that can be asked. */
+/** Returns the store's preview of a change, if there is one. */
 const previewed = Effect.fnUntraced(function* (ledger: Ledger, asked: MembershipChange) {
   const store = yield* MembershipStore
   if (asked._tag === "ExtendAll")

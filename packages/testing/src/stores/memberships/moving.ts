@@ -243,7 +243,9 @@ const movingTests = ({ test }: StoreTests): void => {
     yield* store.erase({ ...change(p1), userId: u3, at: Date.now() })
     expect(yield* dataOf(ended)).toMatchObject({ user_id: null, moved_to: null })
     const trail = yield* store.history(p1, { userId: undefined, limit: 100 })
-    expect(JSON.stringify(trail)).not.toMatch(/100[13]/)
+    // Cursors and times have digits, too.
+    const told = trail.map(({ at: _at, cursor: _cursor, ...row }) => row)
+    expect(JSON.stringify(told)).not.toMatch(/100[13]/)
     expect((yield* found(u2))?.metadata).toEqual(noMetadata)
   })
 }

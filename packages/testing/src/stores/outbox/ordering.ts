@@ -96,7 +96,7 @@ const turnTests = ({ advance, test }: StoreTests): void => {
   })
 }
 
-/** What deliveries that wait for their turn become. */
+/** Deliveries become this while they wait for their turn. */
 const waitingTests = ({ test }: StoreTests): void => {
   test("has dispatchers look for the next one once the one before has ended, and not earlier", function* () {
     const { outbox } = yield* preparedOrdered

@@ -59,7 +59,7 @@ const overtakingProperty = ({ advance, property }: StoreTests): void =>
       const missed = new Set(idsOf(published))
       yield* attemptAll(delivered)
       yield* replayed(ref, ["missed"])
-      // Which other events are due, and which are tried again later.
+      // Some other events are due, and some are tried again later.
       const due = new Set<EventId>()
       const later = new Set<EventId>()
       let claimed: ReadonlyArray<Claim> = []
