@@ -43,7 +43,7 @@ describe("tenure-migrate --from --to", () => {
     ["is another", "NEW.end_date := NEW.end_date + interval '1 millisecond'; RETURN NEW;"],
     ["is missing", "RETURN NULL;"],
   ])("leaves nothing at the target if a row there %s", async (_, body) => {
-    await (await open(target)).close()
+    await runMigrate([], { DATABASE_URL: urlOf(target) })
     await queryAt(
       urlOf(target),
       `CREATE FUNCTION break_row() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${body} END $$`,

@@ -1,4 +1,7 @@
-/** A page in a browser follows the feed with tickets, also when the server dies, on PostgreSQL. */
+/**
+ * A page in a browser follows the feed with tickets, also when the server dies, on PostgreSQL.
+ * @rerun
+ */
 
 import { randomUUID } from "node:crypto"
 import { once } from "node:events"

@@ -1,4 +1,7 @@
-/** The console in Chromium, at the bundled server: what users do there. */
+/**
+ * The console in Chromium, at the bundled server: what users do there.
+ * @rerun
+ */
 
 import { MembershipStore, Outbox, type StorePorts, StoreUnavailable } from "@tenure/core/store"
 import { memory } from "@tenure/memory"

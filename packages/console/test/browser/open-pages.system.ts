@@ -1,4 +1,7 @@
-/** Pages of the console that stay open in Chromium, while others are busy or the server is away. */
+/**
+ * Pages of the console that stay open in Chromium, while others are busy or the server is away.
+ * @rerun
+ */
 
 import type { Page, Route } from "playwright-core"
 import { expect, it } from "vitest"

@@ -1,6 +1,7 @@
 /**
  * Every screen of the console in a browser: full, empty and with webhooks that fail, in light and dark, on
  * a desk and on a phone. With `SCREENSHOTS`, a folder, it leaves pictures there.
+ * @rerun
  */
 
 import type { Page } from "playwright-core"
