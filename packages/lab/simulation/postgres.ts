@@ -20,7 +20,7 @@ import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Scope from "effect/Scope"
-import { emptyTables } from "../fuzz/stores/sides.ts"
+import { emptyTables } from "../../embedded/test/emptying.ts"
 import { type Machine, beginning } from "./loop.ts"
 
 /** What a database knows of the time. */

@@ -1,7 +1,4 @@
-/**
- * A page in a browser follows the feed with tickets, also when the server dies, on PostgreSQL.
- * @rerun
- */
+/** A page in a browser follows the feed with tickets, also when the server dies, on PostgreSQL. */
 
 import { randomUUID } from "node:crypto"
 import { once } from "node:events"

@@ -1,7 +1,4 @@
-/**
- * Pages of the console that stay open in Chromium, while others are busy or the server is away.
- * @rerun
- */
+/** Pages of the console that stay open in Chromium, while others are busy or the server is away. */
 
 import type { Page, Route } from "playwright-core"
 import { expect, it } from "vitest"

@@ -27,6 +27,7 @@ import * as Logger from "effect/Logger"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Random from "effect/Random"
 import * as Redacted from "effect/Redacted"
+import { emptyTables } from "../../../embedded/test/emptying.ts"
 import { adminToken, token } from "../vocabulary.ts"
 import { type Request, members, operatorToken, projects, receivers } from "./steps.ts"
 
@@ -128,24 +129,6 @@ const replaceClock = `
     AS 'SELECT at FROM clock.time';
     EXECUTE format('ALTER DATABASE %I SET search_path = clock, pg_catalog, public', current_database());
   END $do$
-`
-
-/** Removes all rows that a run has written. */
-export const emptyTables = `
-  DO $$
-  DECLARE
-    name text;
-  BEGIN
-    -- In any order.
-    SET LOCAL session_replication_role = replica;
-    FOR name IN
-      SELECT oid::regclass FROM pg_class
-      WHERE relnamespace = 'tenure'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
-        AND relname NOT IN ('migrations', 'history', 'feed_state')
-    LOOP
-      EXECUTE 'DELETE FROM ' || name;
-    END LOOP;
-  END $$
 `
 
 type Client = Layer.Layer<PgClient.PgClient, unknown>
