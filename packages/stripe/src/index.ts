@@ -207,7 +207,7 @@ const settlingOf = (event: Stripe.Event): Settling | undefined => {
   return { eventId, account, customer, charge, subjects, isPayment, paidInvoice }
 }
 
-/** Says why a paid invoice is nobody's, and how to correct it. */
+/** Says why a paid invoice belongs to no member, and how to fix that. */
 const describeOrphan = (
   { invoice, refusal, subscription }: Orphan,
   { account, id }: Stripe.Event,

@@ -7,8 +7,7 @@ import { readPeriodEnd } from "./payment.ts"
 import { fromStripe } from "./stripe-error.ts"
 
 /**
- * Finds a subscription's member; `undefined` if there is none, although it should have one; `null` to ignore the
- * subscription.
+ * Returns the member of a subscription: `undefined` if one is missing, `null` to ignore the subscription.
  *
  * @param account - the id of the connected account whose subscription it is; `undefined` for your own. Owners of
  *   connected accounts choose the metadata of their subscriptions

@@ -78,7 +78,7 @@ const judgeStores = ({ stores }: Status): Finding => {
     "stores",
     `no answer: ${silent.join(", ")}`,
     isOfLimits
-      ? "Look at the Redis of REDIS_URL, or at the database if there is none: limits are kept there."
+      ? "Check the Redis at REDIS_URL, or the database if you use no Redis: limits are kept there."
       : "Look at the database and its log.",
   )
 }

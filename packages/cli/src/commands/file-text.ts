@@ -77,7 +77,7 @@ const makeUtf16Decoder = (encoding: Encoding): Decoder => {
   }
 }
 
-/** Decodes UTF-8, or Windows-1252 if the first character beyond ASCII is none of UTF-8. */
+/** Decodes text as UTF-8, or as Windows-1252 if its first non-ASCII character is not valid UTF-8. */
 const makeByteDecoder = (): Decoder => {
   const utf8 = new TextDecoder("utf-8", { ignoreBOM: true })
   let encoding: Encoding | undefined

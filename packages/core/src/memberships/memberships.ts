@@ -555,7 +555,8 @@ export class Memberships extends Context.Service<
      * Moves a membership to another user id, for a person whose id changes. Returns the membership with the end date that
      * it has afterwards. If `to` has a membership, too, the later end date stays, and for equal names, the metadata of
      * `to`. No reminder is sent twice. Each user id keeps its history. Receivers get `membership.ended` with `moved_to`,
-     * and `membership.granted` with `moved_from`. Fails with `MembershipNotFound` if there is none to move.
+     * and `membership.granted` with `moved_from`. Fails with `MembershipNotFound` if the user has no
+     * membership.
      *
      * @param membership.to - the other user id; invalid if the metadata of both have more than 16 names together
      *

@@ -206,9 +206,9 @@ export interface Backlog {
    */
   readonly dueForMillis: number | undefined
   /**
-   * For how many milliseconds the oldest of them has been due that waits for nothing but a dispatcher (`isAwaited`), and
-   * of a webhook that was held, since its hold ended; `undefined` if there is none. It grows if too few processes send,
-   * but not because receivers fail, are slow, or have a rate.
+   * How long the oldest of them has waited for a dispatcher alone (`isAwaited`), in milliseconds. For a webhook on hold,
+   * the time begins when the hold ends. `undefined` if nothing waits. It grows if too few processes send, not if receivers
+   * fail, are slow, or have a rate.
    */
   readonly lateForMillis: number | undefined
   /** Kept deliveries that were given up, to existing webhooks: a replay restarts them. */

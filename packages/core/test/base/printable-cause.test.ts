@@ -4,8 +4,8 @@ import * as fc from "fast-check"
 import { describe, expect, it, vi } from "vitest"
 import { printableCause } from "../../src/base/printable-cause.ts"
 import { emptyBody } from "../../src/http/request.ts"
-import { createTenure } from "../../src/tenure.ts"
-import { recordingLogger } from "../support/logger.ts"
+import type { Fields } from "../../src/telemetry/host-logger.ts"
+import { type TenureOptions, createTenure } from "../../src/tenure.ts"
 
 const throwing = (): never => {
   throw new Error("cannot be read")
@@ -70,6 +70,8 @@ const thrown: ReadonlyArray<readonly [string, unknown]> = [
   ["an error with a message of many lines", new Error("line\n".repeat(1_000_000))],
 ]
 
+const member = { projectId: "p1", userId: "1" }
+
 const request = {
   method: "GET",
   path: "/v2/projects/p1/integrations/webhooks",
@@ -78,11 +80,23 @@ const request = {
   remoteAddress: undefined,
 }
 
+/** Runs a test with a Tenure that has some options, and passes it the log. */
+const withTenure = async (
+  options: Omit<TenureOptions, "stores">,
+  test: (tenure: Awaited<ReturnType<typeof createTenure>>, log: Array<Fields>) => Promise<void>,
+) => {
+  const log: Array<Fields> = []
+  const write = (fields: Fields, message: string) => void log.push({ ...fields, message })
+  const logger = { info: write, warn: write, error: write }
+  const tenure = await createTenure({ stores: memory(), logger, ...options })
+  await test(tenure, log)
+  await tenure.close()
+}
+
 describe.each(thrown)("%s", (_name, error) => {
   const fail = () => {
     throw error
   }
-  const reject = () => Promise.reject(error)
 
   it("is printed, within bounds", () => {
     for (const cause of [Cause.die(error), Cause.fail(error)]) {
@@ -92,30 +106,29 @@ describe.each(thrown)("%s", (_name, error) => {
     }
   })
 
-  it("fails no call that calls the host, and is a 500 when authenticate has thrown it", async () => {
-    const { entries, logger } = recordingLogger()
-    const tenure = await createTenure({
-      stores: memory(),
-      logger,
-      authenticate: fail,
-      onError: fail,
-      onEvent: fail,
-      onResponse: reject,
+  it.each([
+    ["thrown", fail],
+    ["rejected", () => Promise.reject(error)],
+  ])("fails no call when onEvent and onResponse have %s it", async (_how, callback) => {
+    await withTenure({ onEvent: callback, onResponse: callback }, async (tenure, log) => {
+      await tenure.memberships.createProject("p1")
+      const endDate = "2099-01-01T00:00:00.000Z"
+      expect(await tenure.memberships.grant({ ...member, endDate })).toMatchObject(member)
+      expect(await tenure.handle(request)).toMatchObject({ status: 401 })
+      await vi.waitFor(() => expect(log).toHaveLength(2))
+      const messages = log.map(({ message }) => message)
+      expect(messages.toSorted()).toEqual(["onEvent threw", "onResponse threw"])
     })
-    await tenure.memberships.createProject("p1")
-    const member = { projectId: "p1", userId: "1", endDate: "2099-01-01T00:00:00.000Z" }
-    expect(await tenure.memberships.grant(member)).toMatchObject({ userId: "1" })
-    expect(await tenure.handle(request)).toMatchObject({ status: 500 })
-    const expected = [
-      "A request ended in a defect",
-      "onError threw",
-      "onEvent threw",
-      "onResponse threw",
-    ]
-    await vi.waitFor(() =>
-      expect(new Set(entries.map(({ message }) => message))).toEqual(new Set(expected)),
-    )
-    await tenure.close()
+  })
+
+  it("is a 500 when authenticate has thrown it, whatever onError throws", async () => {
+    await withTenure({ authenticate: fail, onError: fail }, async (tenure, log) => {
+      expect(await tenure.handle(request)).toMatchObject({ status: 500 })
+      expect(log.map(({ message }) => message)).toEqual([
+        "A request ended in a defect",
+        "onError threw",
+      ])
+    })
   })
 })
 

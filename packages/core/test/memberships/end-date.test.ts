@@ -224,6 +224,15 @@ describe("the constructor of end dates", () => {
 })
 
 describe("end dates passed in process", () => {
+  it("are every end date that the API accepts", () => {
+    const input = fc.oneof(realFields.map(print), fc.integer({ min: 1e12, max: 1e13 - 1 }))
+    fc.assert(
+      fc.property(input, (written) => {
+        expect(readEndDate(written)).toEqual(decodeEndDate(written))
+      }),
+    )
+  })
+
   it("may be a Date or text of any year from 0000 to 9999, or milliseconds from 1973 on", () => {
     fc.assert(
       fc.property(fc.integer({ min: earliest, max: latest }), (instant) => {

@@ -12,6 +12,7 @@ import {
   type ExpiryDecision,
   type LastAnnouncement,
   type TimedBulkExtension,
+  changeTime,
   dateSetAt,
   decideExpiry,
   makeDecideAnnouncement,
@@ -104,6 +105,12 @@ describe("the decision on a membership", () => {
         expect(decision.alarm).toBe(any.alarm)
       }),
     )
+    // At the very time of the reminder, the date was set too late for it.
+    const leads = reminderLeads([Millis(hour)])
+    const endDate = EndDate(2 * hour)
+    const announcedIf = (setAt: number) =>
+      decide(leads, { endDate, dateSetAt: setAt }, hour).announced
+    expect([announcedIf(hour - 1), announcedIf(hour)]).toEqual([{ endDate, lead: hour }, undefined])
   })
 })
 
@@ -116,12 +123,17 @@ describe("the time at which an end date was set", () => {
   /** What happens to a project, one after another: bulk extensions, and undos of those before. */
   const steps = fc.array(fc.oneof(change, fc.nat({ max: 9 })), { maxLength: 12 })
 
+  it("is the later time of the two clocks", () => {
+    expect([changeTime(1, 2), changeTime(2, 1)]).toEqual([2, 2])
+  })
+
   it("is when the current one came about, whatever was made and undone", () => {
     fc.assert(
-      fc.property(date, steps, (ownDate, happening) => {
-        const own = { endDate: ownDate, order: 0, setAt: 0 }
+      // Undos of what came before the member's own date change nothing.
+      fc.property(date, fc.nat({ max: 12 }), steps, (ownDate, since, happening) => {
+        const own = { endDate: ownDate, order: since, setAt: since }
         let log: ReadonlyArray<TimedBulkExtension> = []
-        let last = { endDate: ownDate, at: 0 }
+        let last = { endDate: ownDate, at: since }
         for (const [index, step] of happening.entries()) {
           const at = index + 1
           if (typeof step === "number") {

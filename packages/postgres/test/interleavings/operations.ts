@@ -206,6 +206,17 @@ const undoing = (name: string, which: 0 | 1): Operation =>
 const granting = (name: string, userId: UserId): Operation =>
   onMemberships(name, ({ grant }, setting, slot) => grant(grantTo(setting, slot, userId, 4)))
 
+/** Claims everything that is due. */
+export const claimAll = (outbox: Outbox["Service"]) =>
+  outbox.claim({
+    limit: 100,
+    failing: 100,
+    perWebhook: { least: 50, most: 50 },
+    perProject: 1000,
+    ahead: new Map(),
+    leaseMillis: dayMillis,
+  })
+
 const occasionOf = ({ at }: Setting) => ({ origin: hostOrigin, at })
 
 /** Moves a membership as the service does: again, if it has changed since it was read. */
@@ -320,23 +331,14 @@ export const operations: ReadonlyArray<Operation> = [
     }),
   ),
   onOutbox("claim", (outbox) =>
-    Effect.map(
-      outbox.claim({
-        limit: 100,
-        failing: 100,
-        perWebhook: { least: 50, most: 50 },
-        perProject: 1000,
-        ahead: new Map(),
-        leaseMillis: 24 * hourMillis,
-      }),
-      ({ claims }) =>
-        claims
-          .map(({ attemptNumber, event, webhook }) => [
-            webhook.webhookId,
-            event.body.replace(/"timestamp":"[^"]*"|"sequence":\d+/g, ""),
-            attemptNumber,
-          ])
-          .toSorted((one, other) => (String(one) < String(other) ? -1 : 1)),
+    Effect.map(claimAll(outbox), ({ claims }) =>
+      claims
+        .map(({ attemptNumber, event, webhook }) => [
+          webhook.webhookId,
+          event.body.replace(/"timestamp":"[^"]*"|"sequence":\d+/g, ""),
+          attemptNumber,
+        ])
+        .toSorted((one, other) => (String(one) < String(other) ? -1 : 1)),
     ),
   ),
   settle("as delivered", (setting) => ({ _tag: "Delivered", attempt: attempt(setting, 204) })),

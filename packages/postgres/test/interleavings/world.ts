@@ -31,6 +31,7 @@ import {
   type Setting,
   type WebhookName,
   bulk,
+  claimAll,
   dayMillis,
   judgeOf,
   later,
@@ -110,16 +111,7 @@ const webhook = (name: WebhookName): StoredWebhook => ({
   disabled: undefined,
 })
 
-const claimEach = Effect.flatMap(Outbox, (outbox) =>
-  outbox.claim({
-    limit: 100,
-    failing: 100,
-    perWebhook: { least: 50, most: 50 },
-    perProject: 1000,
-    ahead: new Map(),
-    leaseMillis: dayMillis,
-  }),
-)
+const claimEach = Effect.flatMap(Outbox, claimAll)
 
 /** Makes what is there before the operations. */
 const populate = Effect.fnUntraced(function* (

@@ -164,8 +164,6 @@ export const atomicityTests = (on: StoreTests): void => {
   })
 }
 
-/** The audit trail outside memberships. */
-
 /** Returns a change context, recognisable by its time. */
 const auditingOccasion = (at: number) => ({
   at,
@@ -318,8 +316,6 @@ export const auditingTests = ({ describe, test, transactional }: StoreTests): vo
   })
 }
 
-/** A change and its events are one atomic step. */
-
 /** Declares the tests. */
 export const eventTests = ({ describe, test }: StoreTests): void => {
   describe("events", () => {
@@ -373,8 +369,6 @@ export const eventTests = ({ describe, test }: StoreTests): void => {
     })
   })
 }
-
-/** Sequence numbers, by which receivers tell the latest change. */
 
 type Store = MembershipStore["Service"]
 
