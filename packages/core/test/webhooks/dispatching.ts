@@ -177,11 +177,11 @@ export const makeScene = (base: Stores = memory()) => {
   return {
     world,
     transport: scriptedTransport(world, receivers),
-    stores: Layer.mergeAll(
+    // Stores encrypt, too: what they are doing is waited for as well.
+    stores: Layer.merge(
       Layer.provideMerge(disruptedOutbox(world), base),
       Layer.succeed(Receivers, receivers),
-      watchedCrypto,
-    ),
+    ).pipe(Layer.provideMerge(watchedCrypto)),
   }
 }
 
