@@ -45,6 +45,8 @@ interface Member {
   isWatched: "yes" | "no" | "maybe"
   /** Whether nobody can tell if the date is announced: it was over before the store looked at it. */
   isUncertain: boolean
+  /** Whether the end of this date is not announced: an earlier one was, and bulk changes have moved it. */
+  isSilent: boolean
 }
 
 /** Returns the shortest reminder due by a day; 0 for the end itself, `undefined` for none. */
@@ -69,6 +71,7 @@ class Model {
       setOn: isSame && before !== undefined ? before.setOn : this.today(),
       isWatched: "yes",
       isUncertain: false,
+      isSilent: false,
     })
   }
 
@@ -76,13 +79,12 @@ class Model {
   applyBulk(dates: ReadonlyMap<UserId, number>): void {
     for (const [userId, member] of this.members) {
       const date = dates.get(userId) ?? NaN
-      if (date === member.date) continue
+      if (date !== member.date) member.setOn = this.today()
       member.date = date
-      member.setOn = this.today()
       if (member.announced?.[1] !== 0) continue
-      // Who has ended and stays ended is silent.
+      // Whose end was told once, and who is over at a bulk change, is silent: also if that leaves the date as it is.
       const isOver = date <= this.today()
-      if (isOver && member.isWatched === "no") member.announced = [date, 0]
+      member.isSilent = isOver && member.isWatched === "no"
       member.isUncertain = isOver && member.isWatched === "maybe"
     }
   }
@@ -95,6 +97,8 @@ class Model {
       const mustLook = !isActive || date - reminders[0] <= this.today()
       if (isComplete && mustLook) member.isWatched = isActive ? "yes" : "no"
       else if (isWatched === (isActive ? "no" : "yes")) member.isWatched = "maybe"
+      // If it was not announced now, it never is.
+      if (isComplete && member.isUncertain) member.isSilent = member.announced?.[0] !== date
       if (isComplete) member.isUncertain = false
     }
   }
@@ -103,7 +107,8 @@ class Model {
    * Returns the announcement due for a member: the shortest reminder, unless it or a shorter one was
    * announced, or its time had come when the date was set.
    */
-  dueOf({ announced, date, setOn }: Member): number | undefined {
+  dueOf({ announced, date, isSilent, setOn }: Member): number | undefined {
+    if (isSilent) return undefined
     const reminder = comeOn(date, this.today())
     if (reminder === undefined || date <= 0) return undefined
     if (reminder > 0 && date - reminder <= setOn) return undefined
