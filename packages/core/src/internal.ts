@@ -2,6 +2,14 @@
 
 export * as Setting from "./base/setting.ts"
 export { parseAddress } from "./base/address.ts"
+export {
+  makeHeap,
+  makeRing,
+  makeRoundRobin,
+  type Heap,
+  type Ring,
+  type RoundRobin,
+} from "./base/collections.ts"
 export { auditedOrigin, isReplayedResponse } from "./base/change-context.ts"
 export { makeNameCheck } from "./base/field-names.ts"
 export { instantSetting, shownInstant } from "./base/input.ts"
@@ -86,6 +94,24 @@ export {
 export { dispatcherOptions, flushOptions } from "./webhooks/dispatcher.ts"
 export { Encryption, encryptionLayer, encryptionOptions } from "./webhooks/encryption.ts"
 export { answerTimeBuckets } from "./webhooks/delivery-activity.ts"
+export {
+  addToQueue,
+  changeSettings,
+  claimDeliveries,
+  endClaim,
+  forgetWebhook,
+  isNextDue,
+  makeDeliveryQueues,
+  openDeliveries,
+  queueOf,
+  queuedBacklog,
+  recordAttempt,
+  withdraw,
+  type ClaimedDelivery,
+  type DeliveryQueues,
+  type WebhookQueue,
+} from "./webhooks/delivery-queues.ts"
+export type { QueuedDelivery } from "./webhooks/waiting-deliveries.ts"
 export { deliveryStates } from "./webhooks/outbox.ts"
 export { keyringFormat, keyringOption, type Keyring, type Keys } from "./webhooks/secrets.ts"
 export { addressPolicyOptions } from "./webhooks/transport.ts"

@@ -42,11 +42,11 @@ const noAttempts = makeDayCounts()
 
 /** Returns a webhook's last day. */
 export const lastDayOf = (
-  { lanes }: Deliveries,
+  { records }: Deliveries,
   webhookId: WebhookId,
   now: number,
 ): WebhookActivity => {
-  const { answerTimes, cells } = lanes.get(webhookId)?.day ?? noAttempts
+  const { answerTimes, cells } = records.get(webhookId)?.day ?? noAttempts
   return { quarters: cells(now), answerTimes: answerTimes(now) }
 }
 
@@ -58,21 +58,21 @@ const nothingWaits: DeliveryProgress = {
 
 /** Returns how far a webhook's deliveries are. */
 export const progressOf = (
-  { lanes }: Deliveries,
+  { queues, records }: Deliveries,
   webhookId: WebhookId,
   { tick, unix }: Moment,
 ): DeliveryProgress => {
-  const lane = lanes.get(webhookId)
-  if (lane === undefined) return nothingWaits
-  const next = lane.waiting.peek(tick)
+  const queue = queues.byWebhook.get(webhookId)
+  if (queue === undefined) return nothingWaits
+  const next = queue.waiting.peek(tick)
   return {
-    latestAttempt: lane.latestAttempt,
-    waiting: Math.min(maxCountedBacklog, lane.waiting.size() + lane.leases.size),
+    latestAttempt: records.get(webhookId)?.latestAttempt,
+    waiting: Math.min(maxCountedBacklog, queue.waiting.size() + queue.leases.size),
     nextAttemptAt:
-      next === undefined || lane.webhook.disabled !== undefined
+      next === undefined || queue.webhook.disabled !== undefined
         ? undefined
         : // Also after the hold, because none could start before its end.
-          Math.max(next.dueAt, unix + lane.heldUntil - tick),
+          Math.max(next.dueAt, unix + queue.heldUntil - tick),
   }
 }
 

@@ -2,7 +2,12 @@
 
 import {
   type BulkExample,
+  type Heap,
+  type Ring,
   lastEndDate,
+  makeHeap,
+  makeRing,
+  makeRoundRobin,
   mostBulkExtensions,
   noAdjustment,
   mostExamples,
@@ -38,7 +43,6 @@ import {
   extendingActions,
   metadataFromJson,
 } from "@tenure/core/store"
-import { type Heap, type Ring, makeHeap, makeRing, makeRoundRobin } from "./collections.ts"
 
 /** A member's fields other than the end date. */
 export interface Watched {

@@ -1,6 +1,6 @@
 /** Sends events to a webhook again. */
 
-import type { Moment } from "@tenure/core/internal"
+import { type Moment, withdraw } from "@tenure/core/internal"
 import {
   type EventId,
   type ReplayKind,
@@ -11,7 +11,7 @@ import {
   maxReplayed,
   replayKindOf,
 } from "@tenure/core/store"
-import { deliveriesJobsOf, laneOf, newJob, wait, withdrawJobs } from "./deliveries.ts"
+import { deliveriesJobsOf, newJob, queueFor, wait } from "./deliveries.ts"
 import { type Job, delayJob, memberOf } from "./jobs.ts"
 import type { State, Stored } from "./state.ts"
 
@@ -29,14 +29,13 @@ const restart = (
   isReplay: boolean,
   now: Moment,
 ): void => {
-  const lane = laneOf(state.deliveries, webhook)
   for (const job of jobs.toSorted((one, other) => one.order - other.order)) {
     if (job.state !== "waiting") job.member = memberOf(webhook, job.event)
     job.state = "waiting"
     job.isReplay = isReplay
     job.claims = 0
     delayJob(job, 0, now)
-    wait(state.deliveries, lane, job)
+    wait(state.deliveries, webhook, job)
   }
   state.changed.openUnsafe()
 }
@@ -51,7 +50,7 @@ export const replayOne = (
   const jobs = deliveriesJobsOf(state.deliveries, refOf(webhook)).filter(
     (job) => job.event.id === eventId && canRestart(job, now),
   )
-  withdrawJobs(laneOf(state.deliveries, webhook), new Set(jobs))
+  withdraw(queueFor(state.deliveries, webhook), new Set(jobs))
   restart(state, webhook, jobs, false, now)
   return jobs.length
 }

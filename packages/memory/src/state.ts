@@ -1,6 +1,13 @@
 /** The stores' shared state: projects, webhooks, keys, events, deliveries and replayable responses. */
 
-import { type Moment, auditedOrigin, mentionsUser } from "@tenure/core/internal"
+import {
+  type Moment,
+  type Ring,
+  auditedOrigin,
+  makeRing,
+  mentionsUser,
+  queuedBacklog,
+} from "@tenure/core/internal"
 import {
   type ApiKey,
   type ApiKeyId,
@@ -36,13 +43,11 @@ import * as Clock from "effect/Clock"
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
-import { type Ring, makeRing } from "./collections.ts"
 import type { CursorCipher } from "./cursors.ts"
 import {
   type Deliveries,
   addAnnouncement,
   addDelivery,
-  backlogOf,
   cancelDeliveries,
   countFailed,
   eraseUserFromDeliveries,
@@ -454,7 +459,7 @@ export const countBacklog = (
   most: number,
   now: Moment,
 ): Backlog => {
-  const { dueForMillis, lateForMillis, waiting } = backlogOf(deliveries, now)
+  const { dueForMillis, lateForMillis, waiting } = queuedBacklog(deliveries.queues, now)
   const webhooks = [...projects.values()].flatMap((project) => [...project.webhooks.values()])
   const disabled = webhooks.filter((webhook) => webhook.disabled?.by === "failures")
   const failed = countFailed(deliveries, new Set(webhooks.map(({ id }) => id)))

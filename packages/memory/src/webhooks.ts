@@ -23,7 +23,7 @@ import {
   settingChanges,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
-import { claimDeliveries, healthOf, listDeliveries, settleDelivery } from "./deliveries.ts"
+import { claimDue, healthOf, listDeliveries, settleDelivery } from "./deliveries.ts"
 import { lastDayOf, listAttempted, progressOf, troubleOf } from "./delivery-progress.ts"
 import { replayMany, replayOne } from "./replays.ts"
 import {
@@ -225,8 +225,7 @@ export const makeMemoryOutbox = (state: State): Outbox["Service"] => ({
       () => event.id,
     ),
 
-  claim: (options) =>
-    Effect.map(currentMoment, (now) => claimDeliveries(state.deliveries, options, now)),
+  claim: (options) => Effect.map(currentMoment, (now) => claimDue(state.deliveries, options, now)),
 
   settle: (claim, settlement) =>
     Effect.map(currentMoment, (now) => {

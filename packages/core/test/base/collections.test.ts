@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { type RoundRobin, makeRoundRobin } from "../src/collections.ts"
+import { type RoundRobin, makeRoundRobin } from "../../src/base/collections.ts"
 
 const elements = fc.nat({ max: 5 })
 const steps = fc.oneof(

@@ -1,0 +1,252 @@
+import fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import { Millis } from "../../src/base/time.ts"
+import { ProjectId } from "../../src/base/values.ts"
+import { concurrencyRange } from "../../src/webhooks/claim-budget.ts"
+import {
+  type ClaimedDelivery,
+  addToQueue,
+  changeSettings,
+  claimDeliveries,
+  endClaim,
+  forgetWebhook,
+  makeDeliveryQueues,
+  openDeliveries,
+  queueOf,
+  recordAttempt,
+} from "../../src/webhooks/delivery-queues.ts"
+import { WebhookId } from "../../src/webhooks/webhook.ts"
+
+const attempt = { at: 0, durationMillis: 1, result: { _tag: "Failed", reason: "x" } } as const
+
+/** Two projects with three webhooks each: plain, ordered, and with a rate. */
+const webhooks = Array.from({ length: 6 }, (_, index) => ({
+  id: WebhookId(`00000000-0000-4000-8000-00000000000${index}`),
+  projectId: ProjectId(`p${index % 2}`),
+  ordered: index === 2 || index === 3,
+  rate: index > 3 ? 4 : undefined,
+  disabled: undefined,
+}))
+
+const anyWebhook = fc.constantFrom(...webhooks)
+const room = fc.record({
+  limit: fc.integer({ min: 1, max: 20 }),
+  failing: fc.nat(3),
+  perProject: fc.integer({ min: 1, max: 20 }),
+  ahead: fc
+    .array(fc.tuple(anyWebhook, fc.nat(4)), { maxLength: 2 })
+    .map((all) => new Map(all.map(([{ id }, most]) => [id, most]))),
+})
+
+const outcomes = fc.constantFrom("Delivered", "Failed", "Released")
+type Outcome = typeof outcomes extends fc.Arbitrary<infer A> ? A : never
+
+const steps = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      _tag: fc.constant("add"),
+      webhook: anyWebhook,
+      count: fc.integer({ min: 1, max: 12 }),
+      member: fc.constantFrom("a", "b"),
+      isReplay: fc.boolean(),
+    }),
+  },
+  { weight: 4, arbitrary: fc.record({ _tag: fc.constant("claim"), room }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      _tag: fc.constant("settle"),
+      which: fc.nat(),
+      outcome: outcomes,
+    }),
+  },
+  fc.record({ _tag: fc.constant("replay"), which: fc.nat() }),
+  fc.record({ _tag: fc.constant("pass"), millis: fc.nat(1500) }),
+  fc.record({
+    _tag: fc.constant("change"),
+    webhook: anyWebhook,
+    by: fc.constantFrom("failures", "request", undefined),
+  }),
+  fc.record({ _tag: fc.constant("forget"), webhook: anyWebhook }),
+)
+type Step = typeof steps extends fc.Arbitrary<infer A> ? A : never
+type Room = typeof room extends fc.Arbitrary<infer A> ? A : never
+
+interface Delivery {
+  readonly webhook: (typeof webhooks)[number]
+  readonly order: number
+  readonly member: string | undefined
+  isReplay: boolean
+  dueTick: number
+}
+
+const leaseMillis = 2000
+const allRoom: Room = { limit: 1000, failing: 1000, perProject: 1000, ahead: new Map() }
+
+/** Queues, what of them is claimed, how many deliveries were added, and those that have ended. */
+const makeWorld = () => {
+  const queues = makeDeliveryQueues<Delivery>()
+  const claimed: Array<ClaimedDelivery<Delivery>> = []
+  const ended: Array<Delivery> = []
+  let added = 0
+  let tick = Millis(0)
+  const now = () => ({ tick, unix: tick })
+  const openOf = (id: WebhookId) => {
+    const queue = queues.byWebhook.get(id)
+    return queue === undefined ? [] : openDeliveries(queue)
+  }
+
+  const claim = (options: Room) => {
+    const result = claimDeliveries(
+      queues,
+      { ...options, perWebhook: concurrencyRange, leaseMillis },
+      now(),
+    )
+    ended.push(...result.givenUp)
+    claimed.push(...result.claimed)
+    return result
+  }
+
+  const wait = (delivery: Delivery): void => {
+    if (!addToQueue(queues, queueOf(queues, delivery.webhook), delivery)) ended.push(delivery)
+  }
+
+  const add = (webhook: Delivery["webhook"], member: string, isReplay: boolean): void =>
+    wait({
+      webhook,
+      order: ++added,
+      member: webhook.ordered ? member : undefined,
+      isReplay,
+      dueTick: tick,
+    })
+
+  const replay = (which: number): void => {
+    const [delivery] = ended.splice(which % Math.max(1, ended.length), 1)
+    if (delivery !== undefined) wait(Object.assign(delivery, { isReplay: true, dueTick: tick }))
+  }
+
+  const settle = (one: ClaimedDelivery<Delivery>, outcome: Outcome): void => {
+    const settled = endClaim(queues, one.webhook.webhookId, one.token, now())
+    if (settled === undefined) return
+    const { delivery, queue } = settled
+    if (outcome === "Delivered") {
+      recordAttempt(queue, { _tag: "Delivered", attempt }, now())
+      queue.waiting.leave(delivery)
+      ended.push(delivery)
+      return
+    }
+    if (outcome === "Failed") {
+      recordAttempt(queue, { _tag: "Retry", attempt, holdMillis: 100, delayMillis: 500 }, now())
+      delivery.dueTick = tick + 500
+    }
+    wait(delivery)
+  }
+
+  return {
+    add,
+    added: () => added,
+    claim,
+    claimed,
+    ended,
+    openOf,
+    pass: (millis: number) => (tick = Millis(tick + millis)),
+    queues,
+    replay,
+    settle,
+  }
+}
+
+type World = ReturnType<typeof makeWorld>
+
+/** Claims, and checks what is promised of a claim. */
+const checkedClaim = (world: World, options: Room): void => {
+  const { claim, openOf, pass, queues } = world
+  const { claimed, nextDueMillis } = claim(options)
+  expect(claimed.length).toBeLessThanOrEqual(options.limit)
+  const failing = options.failing - claimed.filter(({ failures }) => failures > 0).length
+  expect(failing).toBeGreaterThanOrEqual(0)
+  for (const { concurrency, delivery, failures, webhook: ref } of claimed) {
+    const leases = [...(queues.byWebhook.get(ref.webhookId)?.leases ?? [])]
+    const ahead = leases.filter(([, { isAhead }]) => isAhead)
+    expect(leases.length - ahead.length).toBeLessThanOrEqual(failures > 0 ? 1 : concurrency)
+    const own = new Set(claimed.map(({ token }) => token))
+    const asked = options.ahead.get(ref.webhookId) ?? 0
+    expect(ahead.filter(([token]) => own.has(token)).length).toBeLessThanOrEqual(asked)
+    const ofMember = openOf(ref.webhookId).filter(({ member }) => member === delivery.member)
+    if (delivery.member !== undefined) {
+      expect(Math.min(...ofMember.map(({ order }) => order))).toBe(delivery.order)
+    }
+  }
+  // The bucket of a rate holds a quarter of it.
+  const rated = claimed.filter((one) => queues.byWebhook.get(one.webhook.webhookId)?.webhook.rate)
+  expect(new Set(rated.map((one) => one.webhook.webhookId)).size).toBe(rated.length)
+  if (nextDueMillis === 0) return
+  // There is nothing more until the time that it tells.
+  const again = { ...options, failing, ahead: new Map() }
+  expect(claim(again).claimed).toEqual([])
+  if (nextDueMillis === undefined) return
+  pass(nextDueMillis - 1)
+  expect(claim(again).claimed).toEqual([])
+}
+
+const take = (world: World, step: Step): void => {
+  const { add, claimed, ended, pass, queues, replay, settle } = world
+  switch (step._tag) {
+    case "add":
+      for (let left = step.count; left > 0; left--) add(step.webhook, step.member, step.isReplay)
+      return
+    case "claim":
+      return checkedClaim(world, step.room)
+    case "settle": {
+      const [one] = claimed.splice(step.which % Math.max(1, claimed.length), 1)
+      return one && settle(one, step.outcome)
+    }
+    case "replay":
+      return replay(step.which)
+    case "pass":
+      return void pass(step.millis)
+    case "change": {
+      const disabled = step.by && { at: 0, by: step.by }
+      return void ended.push(...changeSettings(queues, { ...step.webhook, disabled }))
+    }
+    case "forget":
+      ended.push(...forgetWebhook(queues, step.webhook.id))
+  }
+}
+
+/** Enables all webhooks, and delivers whatever is left. */
+const drain = (world: World): void => {
+  for (const one of webhooks) changeSettings(world.queues, one)
+  world.pass(leaseMillis)
+  for (;;) {
+    const { claimed, nextDueMillis } = world.claim(allRoom)
+    for (const one of claimed) world.settle(one, "Delivered")
+    if (claimed.length > 0) continue
+    if (nextDueMillis === undefined) return
+    // No claim is left whose lease might expire.
+    expect(nextDueMillis).toBeLessThanOrEqual(500)
+    world.pass(nextDueMillis)
+  }
+}
+
+describe("the queues", () => {
+  it("keep every promise of a claim, and lose no delivery, whatever happens", () => {
+    const property = fc.property(fc.array(steps, { maxLength: 80, size: "max" }), (all) => {
+      const world = makeWorld()
+      for (const step of all) {
+        take(world, step)
+        const open = webhooks.flatMap(({ id }) => world.openOf(id))
+        expect(new Set([...open, ...world.ended]).size).toBe(world.added())
+        expect(open.length + world.ended.length).toBe(world.added())
+      }
+      drain(world)
+      expect(world.ended).toHaveLength(world.added())
+      for (const one of webhooks.slice(0, 2)) {
+        world.add(one, "a", false)
+        expect(world.claim({ ...allRoom, perProject: 1 }).claimed).toHaveLength(1)
+      }
+    })
+    fc.assert(property, { numRuns: 200 })
+  })
+})
