@@ -30,7 +30,9 @@ const startBackend = async (
   express: typeof express5,
   use: (app: Express, tenure: Tenure) => void,
 ) => {
-  const { close, tenure, url } = await start({}, (mounted) => {
+  // No token comes back during a test.
+  const rateLimits = { perAddress: { limit: 300, window: "1 day" } }
+  const { close, tenure, url } = await start({ rateLimits }, (mounted) => {
     const app = express()
     use(app, mounted)
     return app

@@ -11,7 +11,9 @@ let tenure: Tenure
 let token: string
 
 beforeEach(async () => {
-  tenure = await createTenure({ stores: memory() })
+  // No token comes back during a test.
+  const rateLimits = { perAddress: { limit: 300, window: "1 day" } }
+  tenure = await createTenure({ stores: memory(), rateLimits })
   await tenure.memberships.createProject("p1")
   await tenure.memberships.grant({ projectId: "p1", userId: "1001", endDate: 1_000_000_000_000 })
   token = (await tenure.apiKeys.issue({ projects: ["p1"] })).token
