@@ -83,8 +83,8 @@ const causeAll = async ({ events, memberships, webhooks }: Tenure): Promise<void
   const [bulk] = await memberships.bulkExtensions({ projectId })
   if (bulk !== undefined) await memberships.undoBulkExtension({ ...inProject, id: bulk.id })
   await memberships.end(member)
-  // A second before its reminder, and over at once.
-  await memberships.grant({ ...member, endDate: Date.now() + 2000 })
+  // Three seconds before its reminder, and over at once.
+  await memberships.grant({ ...member, endDate: Date.now() + 4000 })
   await memberships.grant({ ...inProject, userId: "1003", endDate: Date.now() + 1 })
   await events.publish({ projectId, type: own, data: null })
   await webhooks.ping({ projectId, webhookId: id })
