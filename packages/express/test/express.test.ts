@@ -31,7 +31,7 @@ const startBackend = async (
   use: (app: Express, tenure: Tenure) => void,
 ) => {
   // No token comes back during a test.
-  const rateLimits = { perAddress: { limit: 300, window: "1 day" } }
+  const rateLimits = { perAddress: { limit: 300, window: "1 day" } } as const
   const { close, tenure, url } = await start({ rateLimits }, (mounted) => {
     const app = express()
     use(app, mounted)

@@ -136,7 +136,7 @@ describe("in a Fastify backend", () => {
 
   it("requests are counted by request.ip if useFastifyIp is true", async () => {
     // No token comes back during the test.
-    const rateLimits = { perAddress: { limit: 300, window: "1 day" } }
+    const rateLimits = { perAddress: { limit: 300, window: "1 day" } } as const
     const { app, tenure } = await backend({ trustProxy: true }, { rateLimits })
     await app.register(membershipPlugin, { tenure, useFastifyIp: true })
     for (const [client, remaining] of [

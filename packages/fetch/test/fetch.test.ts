@@ -12,7 +12,7 @@ let token: string
 
 beforeEach(async () => {
   // No token comes back during a test.
-  const rateLimits = { perAddress: { limit: 300, window: "1 day" } }
+  const rateLimits = { perAddress: { limit: 300, window: "1 day" } } as const
   tenure = await createTenure({ stores: memory(), rateLimits })
   await tenure.memberships.createProject("p1")
   await tenure.memberships.grant({ projectId: "p1", userId: "1001", endDate: 1_000_000_000_000 })
