@@ -9,7 +9,6 @@ import {
   addToQueue,
   changeSettings,
   claimDeliveries,
-  endClaim,
   forgetWebhook,
   isNextDue,
   makeDeliveryQueues,
@@ -17,7 +16,7 @@ import {
   mentionsUser,
   openDeliveries,
   queueOf,
-  recordAttempt,
+  settleClaim,
 } from "@tenure/core/internal"
 import {
   type Attempt,
@@ -36,6 +35,7 @@ import {
   type UserId,
   type WebhookId,
   type WebhookRef,
+  clampConcurrency,
   eraseUser,
   userOf,
 } from "@tenure/core/store"
@@ -45,7 +45,7 @@ import {
   makeDayCounts,
   makeHourCounts,
 } from "./delivery-activity.ts"
-import { type Job, delayJob, makeJob } from "./jobs.ts"
+import { type Job, delayJob, memberOf } from "./jobs.ts"
 
 /** Tells whether a delivery is for a webhook. */
 const isJobOf = ({ event, webhookId }: Job, webhook: WebhookRef): boolean =>
@@ -83,19 +83,18 @@ export const toDelivery = ({
   attempts: [...attempts],
 })
 
+/** What is in the queues. */
+interface Queued {
+  readonly delivery: Job
+  readonly webhook: StoredWebhook
+}
+
 /** What is known of a webhook beside its queue. */
 interface WebhookRecord {
-  webhook: StoredWebhook
-  /** Since when attempts fail, in milliseconds since the epoch. */
-  failingSince: number | undefined
-  /** The share of `disableAfter` announced since then, in percent. */
-  announcedPercent: number
   readonly day: ActivityCounts
   /** Without the response. */
   latestAttempt: LatestAttempt | undefined
 }
-
-const healthy = { failingSince: undefined, announcedPercent: 0 }
 
 type ClaimOptions = Parameters<Outbox["Service"]["claim"]>[0]
 type Page = Parameters<Outbox["Service"]["deliveries"]>[1]
@@ -103,7 +102,7 @@ type Ended = Exclude<Delivery["state"], "waiting">
 
 /** All deliveries. Every function changes them in one synchronous step. */
 export interface Deliveries {
-  readonly queues: DeliveryQueues<Job>
+  readonly queues: DeliveryQueues<Queued>
   readonly records: Map<WebhookId, WebhookRecord>
   readonly ended: Ring<Job>
   readonly hour: HourCounts
@@ -134,16 +133,15 @@ const end = ({ ended }: Deliveries, job: Job, state: Ended): void => {
 export const queueFor = (
   { queues, records }: Deliveries,
   webhook: StoredWebhook,
-): WebhookQueue<Job> => {
+): WebhookQueue<Queued> => {
   if (!records.has(webhook.id)) {
-    records.set(webhook.id, { webhook, day: makeDayCounts(), latestAttempt: undefined, ...healthy })
+    records.set(webhook.id, { day: makeDayCounts(), latestAttempt: undefined })
   }
   return queueOf(queues, webhook)
 }
 
 /** Queues a delivery until it is due. If its webhook is disabled, the delivery fails. */
-export const wait = (deliveries: Deliveries, webhook: StoredWebhook, job: Job): void => {
-  const queue = queueFor(deliveries, webhook)
+export const wait = (deliveries: Deliveries, queue: WebhookQueue<Queued>, job: Job): void => {
   if (!addToQueue(deliveries.queues, queue, job)) end(deliveries, job, "failed")
 }
 
@@ -153,7 +151,19 @@ export const newJob = (
   event: Event,
   webhook: StoredWebhook,
   now: Moment,
-): Job => makeJob(event, webhook, ++deliveries.added, now)
+): Job => ({
+  event,
+  webhookId: webhook.id,
+  order: ++deliveries.added,
+  member: memberOf(webhook, event),
+  attempts: [],
+  state: "waiting",
+  isReplay: false,
+  dueTick: now.tick,
+  dueAt: event.at,
+  attemptedAt: undefined,
+  claims: 0,
+})
 
 /** Adds a delivery, due at once. */
 export const addDelivery = (
@@ -161,26 +171,34 @@ export const addDelivery = (
   event: Event,
   webhook: StoredWebhook,
   now: Moment,
-): void => wait(deliveries, webhook, newJob(deliveries, event, webhook, now))
+): void => wait(deliveries, queueFor(deliveries, webhook), newJob(deliveries, event, webhook, now))
+
+/** Returns how the latest attempts for a webhook went. */
+export const healthOf = ({ queues }: Deliveries, webhookId: WebhookId): Health => {
+  const { failingSince, failures = 0 } = queues.byWebhook.get(webhookId) ?? {}
+  return { failures, failingSince }
+}
 
 /** Returns what a dispatcher gets for a claimed delivery. */
 const toClaim = (
-  { concurrency, delivery: { claims, event }, failures, token, webhook: ref }: ClaimedDelivery<Job>,
-  { failingSince, webhook: { headers, previous, secret, signingKey, url } }: WebhookRecord,
+  { delivery: { claims, event }, queue, token }: ClaimedDelivery<Queued>,
+  { perWebhook }: ClaimOptions,
   { unix }: Moment,
 ): Claim => {
+  const { headers, id, previous, projectId, secret, signingKey, url } = queue.webhook
   const isRotating = previous !== undefined && previous.until > unix
   return {
     event: { id: event.id, body: event.body },
     webhook: {
-      ...ref,
+      projectId,
+      webhookId: id,
       url,
       secrets: isRotating ? [secret, previous.secret] : [secret],
       signingKey,
       headers: headers?.sealed,
-      failures,
-      failingSince,
-      concurrency,
+      failures: queue.failures,
+      failingSince: queue.failingSince,
+      concurrency: clampConcurrency(queue.concurrency, perWebhook),
     },
     attemptNumber: claims,
     lease: token,
@@ -195,10 +213,9 @@ export const claimDue = (
 ): ClaimResult => {
   const { claimed, givenUp, ...result } = claimDeliveries(deliveries.queues, options, now)
   for (const job of givenUp) end(deliveries, job, "failed")
-  const claims = claimed.flatMap((one) => {
+  const claims = claimed.map((one) => {
     one.delivery.claims++
-    const record = deliveries.records.get(one.webhook.webhookId)
-    return record === undefined ? [] : [toClaim(one, record, now)]
+    return toClaim(one, options, now)
   })
   return { ...result, claims }
 }
@@ -216,21 +233,24 @@ const addAttempt = (
   job.attemptedAt = Math.floor(unix)
   record.latestAttempt = { ...withoutResponse(attempt), eventId: job.event.id }
   record.day.add(unix, isDelivered, attempt.durationMillis)
-  hour.add(record.webhook.projectId, unix, isDelivered, attempt)
-  if (isDelivered) Object.assign(record, healthy)
-  else record.failingSince ??= unix
+  hour.add(job.event.projectId, unix, isDelivered, attempt)
 }
 
 /** Ends a delivery that was claimed. */
-const finish = (deliveries: Deliveries, webhook: StoredWebhook, job: Job, state: Ended): void => {
-  queueFor(deliveries, webhook).waiting.leave(job)
+const finish = (
+  deliveries: Deliveries,
+  { waiting }: WebhookQueue<Queued>,
+  job: Job,
+  state: Ended,
+): void => {
+  waiting.leave(job)
   end(deliveries, job, state)
 }
 
 /** Changes a delivery's state after its claim. */
 const proceed = (
   deliveries: Deliveries,
-  { webhook }: WebhookRecord,
+  queue: WebhookQueue<Queued>,
   job: Job,
   settlement: AttemptResult,
   now: Moment,
@@ -238,15 +258,15 @@ const proceed = (
   switch (settlement._tag) {
     case "Released":
       job.claims--
-      return wait(deliveries, webhook, job)
+      return wait(deliveries, queue, job)
     case "Retry":
       delayJob(job, settlement.delayMillis, now)
-      return wait(deliveries, webhook, job)
+      return wait(deliveries, queue, job)
     case "Delivered":
-      return finish(deliveries, webhook, job, "delivered")
+      return finish(deliveries, queue, job, "delivered")
     case "Failed":
     case "Disabled":
-      return finish(deliveries, webhook, job, "failed")
+      return finish(deliveries, queue, job, "failed")
   }
 }
 
@@ -258,36 +278,29 @@ export const settleDelivery = (
   now: Moment,
 ): { readonly webhook: StoredWebhook; readonly hasNext: boolean } | undefined => {
   const record = deliveries.records.get(webhookId)
-  const claim = endClaim(deliveries.queues, webhookId, token, now)
+  const claim = settleClaim(deliveries.queues, webhookId, token, settlement, now)
   if (record === undefined || claim === undefined) return undefined
   const { delivery: job, queue } = claim
   const isOrdered = job.member !== undefined
-  recordAttempt(queue, settlement, now)
   if (settlement._tag !== "Released") addAttempt(deliveries, record, job, settlement, now)
-  proceed(deliveries, record, job, settlement, now)
-  return { webhook: record.webhook, hasNext: isOrdered && isNextDue(queue, now.tick) }
+  proceed(deliveries, queue, job, settlement, now)
+  return { webhook: queue.webhook, hasNext: isOrdered && isNextDue(queue, now.tick) }
 }
 
 /** Records an announcement. Returns whether it is the first with this share in its run of failures. */
 export const addAnnouncement = (
-  { records }: Deliveries,
+  { queues }: Deliveries,
   webhookId: WebhookId,
   { failingSince, percent }: FailingAnnouncement,
 ): boolean => {
-  const record = records.get(webhookId)
-  if (record?.failingSince !== failingSince || percent <= record.announcedPercent) return false
-  record.announcedPercent = percent
+  const queue = queues.byWebhook.get(webhookId)
+  if (queue?.failingSince !== failingSince || percent <= queue.announcedPercent) return false
+  queue.announcedPercent = percent
   return true
 }
 
 /** Replaces a webhook. If failures have disabled it, its waiting deliveries fail. */
 export const updateWebhook = (deliveries: Deliveries, webhook: StoredWebhook): void => {
-  const record = deliveries.records.get(webhook.id)
-  if (record === undefined) return
-  if (record.webhook.disabled !== undefined && webhook.disabled === undefined) {
-    Object.assign(record, healthy)
-  }
-  record.webhook = webhook
   for (const job of changeSettings(deliveries.queues, webhook)) end(deliveries, job, "failed")
 }
 
@@ -299,18 +312,24 @@ export const cancelDeliveries = (deliveries: Deliveries, webhookId: WebhookId): 
 
 /** Deletes a purged project's deliveries. Earlier claims can no longer be settled. */
 export const forgetProject = (deliveries: Deliveries, projectId: ProjectId): void => {
-  for (const { webhook } of deliveries.records.values()) {
+  for (const { webhook } of deliveries.queues.byWebhook.values()) {
     if (webhook.projectId === projectId) cancelDeliveries(deliveries, webhook.id)
   }
   deliveries.ended.replace((job) => (job.event.projectId === projectId ? undefined : job))
   deliveries.hour.forget(projectId)
 }
 
-/** Returns all open deliveries and all finished ones. */
-const allJobs = ({ ended, queues }: Deliveries): ReadonlyArray<Job> => [
+/** Returns the open deliveries of some webhooks, and all finished ones. */
+const jobsIn = (
+  { ended }: Deliveries,
+  queues: ReadonlyArray<WebhookQueue<Queued>>,
+): ReadonlyArray<Job> => [
   // A replayed delivery may be in both, or have ended twice.
-  ...new Set([...[...queues.byWebhook.values()].flatMap(openDeliveries), ...ended.newestFirst()]),
+  ...new Set([...queues.flatMap(openDeliveries), ...ended.newestFirst()]),
 ]
+
+const allJobs = (deliveries: Deliveries): ReadonlyArray<Job> =>
+  jobsIn(deliveries, [...deliveries.queues.byWebhook.values()])
 
 /** Erases a person from a project's deliveries. */
 export const eraseUserFromDeliveries = (
@@ -322,12 +341,6 @@ export const eraseUserFromDeliveries = (
     if (job.event.projectId === projectId) eraseUserFromJob(job, userId)
   }
 }
-
-/** Returns how the latest attempts for a webhook went. */
-export const healthOf = ({ queues, records }: Deliveries, webhookId: WebhookId): Health => ({
-  failures: queues.byWebhook.get(webhookId)?.failures ?? 0,
-  failingSince: records.get(webhookId)?.failingSince,
-})
 
 /** Returns how many deliveries to these webhooks have failed. */
 export const countFailed = (
@@ -344,12 +357,12 @@ export const countFailed = (
 
 /** Returns all kept deliveries to a webhook. */
 export const deliveriesJobsOf = (
-  { ended, queues }: Deliveries,
+  deliveries: Deliveries,
   webhook: WebhookRef,
 ): ReadonlyArray<Job> => {
-  const queue = queues.byWebhook.get(webhook.webhookId)
-  const open = queue === undefined ? [] : openDeliveries(queue)
-  return [...new Set([...open, ...ended.newestFirst()])].filter((job) => isJobOf(job, webhook))
+  const queue = deliveries.queues.byWebhook.get(webhook.webhookId)
+  const jobs = jobsIn(deliveries, queue === undefined ? [] : [queue])
+  return jobs.filter((job) => isJobOf(job, webhook))
 }
 
 /** Returns an event's kept deliveries, in webhook order. */

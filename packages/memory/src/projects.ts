@@ -282,8 +282,6 @@ const makeMembers = (): Members => {
   }
 }
 
-/** A project: its members, its webhooks and its audit trail. */
-
 /** A project. */
 export interface Project {
   readonly id: ProjectId
@@ -343,8 +341,6 @@ export const membershipOf = ({ id, members }: Project, userId: UserId): Membersh
 /** Returns a user's metadata as JSON, which is empty if there is no membership. */
 export const metadataOf = (members: Members, userId: UserId): string =>
   members.watched(userId)?.metadata ?? "{}"
-
-/** An audit trail. */
 
 /** A row; its cursor is known by how many rows were added after it, and the name by the key. */
 type Row = Omit<AuditRow, "cursor" | "keyName">
@@ -422,11 +418,7 @@ export const readAuditPage = (
     .slice(0, limit)
 }
 
-/**
- * Next checks: when to look at members' end dates. A check may come too early; it then sets the next
- * one. A project's check is for its members with a date from a bulk extension.
- */
-
+/** A member to check. */
 export interface AlarmMember {
   readonly project: Project
   readonly userId: UserId
@@ -447,7 +439,10 @@ interface Agenda {
   readonly passes: Array<Iterator<UserId, unknown>>
 }
 
-/** All projects' next checks. Nothing is kept before somebody watches. */
+/**
+ * All projects' next checks: when to look at members' end dates. A check may come too early; it then sets the next one. A
+ * project's check is for its members with a date from a bulk extension. Nothing is kept before somebody watches.
+ */
 export interface Alarms {
   /** Starts to watch the projects' end dates, as in `ExpiryStore.watch`. Returns when watching began. */
   readonly watch: (leads: ReadonlyArray<number>, now: number, projects: Iterable<Project>) => number

@@ -29,13 +29,14 @@ const restart = (
   isReplay: boolean,
   now: Moment,
 ): void => {
+  const queue = queueFor(state.deliveries, webhook)
   for (const job of jobs.toSorted((one, other) => one.order - other.order)) {
     if (job.state !== "waiting") job.member = memberOf(webhook, job.event)
     job.state = "waiting"
     job.isReplay = isReplay
     job.claims = 0
     delayJob(job, 0, now)
-    wait(state.deliveries, webhook, job)
+    wait(state.deliveries, queue, job)
   }
   state.changed.openUnsafe()
 }

@@ -1,4 +1,4 @@
-/** Webhooks in memory. */
+/** The stores of webhooks and of their deliveries in memory. */
 
 import { currentMoment, currentUnixMillis } from "@tenure/core/internal"
 import {
@@ -197,8 +197,6 @@ export const makeMemoryWebhookStore = (state: State): WebhookStore["Service"] =>
       }),
     ),
 })
-
-/** The outbox in memory. */
 
 /** Makes the outbox. */
 export const makeMemoryOutbox = (state: State): Outbox["Service"] => ({

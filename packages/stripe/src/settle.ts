@@ -180,7 +180,7 @@ export const makeSettle = ({
     )
   }
 
-  /** Gives a membership another end date, or ends it now if the date has passed, unless it was changed meanwhile. */
+  /** Sets the end date of a membership, or ends the membership if the date has passed. Does nothing if somebody has changed it since. */
   const move = async (
     { invoices, member }: MemberPayments,
     { endDate: expectedEndDate, state }: CurrentMembership,

@@ -1,3 +1,5 @@
+/** Collections: a heap, a ring, and a queue whose elements take turns. */
+
 /** A binary heap: returns its least element first. */
 export interface Heap<A> {
   readonly size: () => number
@@ -100,8 +102,6 @@ export const makeRing = <A>(capacity: number): Ring<A> => {
     },
   }
 }
-
-/** Turns: elements wait in a queue, or are parked until a time. */
 
 /** A queue with elements parked for later. */
 export interface RoundRobin<A> {

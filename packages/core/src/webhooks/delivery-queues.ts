@@ -1,5 +1,6 @@
 /** Decides which deliveries come next: a queue for each webhook, turns of projects and webhooks, and claims. */
 
+import type { Mutable } from "effect/Types"
 import { type RoundRobin, makeRoundRobin } from "../base/collections.ts"
 import { type Micros, type Millis, type Moment, toMicros } from "../base/time.ts"
 import type { ProjectId } from "../base/values.ts"
@@ -16,7 +17,6 @@ import {
   type Backlog,
   type ClaimResult,
   type Outbox,
-  type WebhookRef,
   isAwaited,
   maxAttemptsOfWebhook,
 } from "./outbox.ts"
@@ -25,13 +25,19 @@ import {
   type WaitingDeliveries,
   makeWaitingDeliveries,
 } from "./waiting-deliveries.ts"
-import type { StoredWebhook, WebhookId } from "./webhook.ts"
+import type { Health, StoredWebhook, WebhookId } from "./webhook.ts"
 
 /** What a webhook's queue depends on. */
 export type QueueSettings = Pick<
   StoredWebhook,
   "disabled" | "id" | "ordered" | "projectId" | "rate"
 >
+
+/** What a store has in the queues: its own types of deliveries and webhooks. */
+export interface Queued {
+  readonly delivery: QueuedDelivery
+  readonly webhook: QueueSettings
+}
 
 /** A claimed delivery's lease. */
 interface Lease<D> {
@@ -43,11 +49,11 @@ interface Lease<D> {
 }
 
 /** How a webhook's latest attempts went, and when the next one may start. */
-interface QueueState {
+interface QueueState extends Mutable<Health> {
   webhook: QueueSettings
-  /** The number of consecutive failed attempts. */
-  failures: number
   concurrency: number
+  /** The share of `disableAfter` announced since `failingSince`, in percent. */
+  announcedPercent: number
   /** Until when the webhook is held, by the monotonic clock. */
   heldUntil: number
   /** When the token bucket of its rate is full, by the monotonic clock. */
@@ -55,13 +61,30 @@ interface QueueState {
 }
 
 /** A webhook's open deliveries. */
-export interface WebhookQueue<D extends QueuedDelivery> extends QueueState {
-  readonly waiting: WaitingDeliveries<D>
+export interface WebhookQueue<Q extends Queued> extends QueueState {
+  webhook: Q["webhook"]
+  readonly waiting: WaitingDeliveries<Q["delivery"]>
   /** Claimed deliveries by lease token. */
-  readonly leases: Map<string, Lease<D>>
+  readonly leases: Map<string, Lease<Q["delivery"]>>
+  readonly project: ProjectQueues<Q>
 }
 
-const untried = { failures: 0, concurrency: initialConcurrency, heldUntil: -Infinity }
+/** A project's webhooks, served in turn. */
+interface ProjectQueues<Q extends Queued> {
+  readonly queues: Set<WebhookQueue<Q>>
+  readonly turns: RoundRobin<WebhookQueue<Q>>
+  /** The number of leases, without prefetched ones. */
+  leased: number
+}
+
+const healthy = {
+  failures: 0,
+  failingSince: undefined,
+  announcedPercent: 0,
+  heldUntil: -Infinity,
+}
+
+const untried = { ...healthy, concurrency: initialConcurrency }
 
 /** Tells whether deliveries may wait. Those to a webhook that failures have disabled fail. */
 const isOpen = ({ webhook }: QueueState): boolean => webhook.disabled?.by !== "failures"
@@ -76,43 +99,26 @@ const nextTokenAt = ({ rateFullAt, webhook: { rate } }: QueueState, tick: Millis
     ? tick
     : tick + Math.ceil(waitMicros(rateFullAt, toMicros(tick), webhookRatePolicy(rate)) / 1000)
 
-/** Takes a token of the webhook's rate, if it has one. */
-const takeRateToken = (queue: QueueState, tick: Millis): void => {
-  const { rate } = queue.webhook
-  if (rate === undefined) return
-  queue.rateFullAt = takeToken(queue.rateFullAt, toMicros(tick), webhookRatePolicy(rate)).tat
-}
-
 /** Returns when an attempt may start, by the monotonic clock. */
 const startsAt = (queue: QueueState, tick: Millis): number =>
   Math.max(heldUntilOf(queue), nextTokenAt(queue, tick))
 
-/** Tells whether another delivery may be claimed now, if one is due. */
-const hasRoom = <D extends QueuedDelivery>(
-  queue: WebhookQueue<D>,
-  most: number,
-  tick: Millis,
-): boolean => startsAt(queue, tick) <= tick && queue.leases.size < (queue.failures > 0 ? 1 : most)
+/** Tells whether the webhook takes another attempt, beside those in flight. */
+const hasRoom = <Q extends Queued>({ failures, leases }: WebhookQueue<Q>, most: number): boolean =>
+  leases.size < (failures > 0 ? 1 : most)
 
 /** Tells whether the next delivery is due and the webhook not held. It may wait for a token. */
-export const isNextDue = <D extends QueuedDelivery>(
-  queue: WebhookQueue<D>,
-  tick: Millis,
-): boolean => {
+export const isNextDue = <Q extends Queued>(queue: WebhookQueue<Q>, tick: Millis): boolean => {
   const next = queue.waiting.peek(tick)
   return next !== undefined && next.dueTick <= tick && heldUntilOf(queue) <= tick
 }
 
 /** Tells whether the next delivery is due and may start. */
-const hasReady = <D extends QueuedDelivery>(queue: WebhookQueue<D>, tick: Millis): boolean =>
+const hasReady = <Q extends Queued>(queue: WebhookQueue<Q>, tick: Millis): boolean =>
   isNextDue(queue, tick) && nextTokenAt(queue, tick) <= tick
 
-/** Tells whether the next delivery is due and may be prefetched beyond the webhook's concurrency. */
-const isReadyAhead = <D extends QueuedDelivery>(queue: WebhookQueue<D>, tick: Millis): boolean =>
-  queue.failures === 0 && queue.webhook.rate === undefined && hasReady(queue, tick)
-
 /** Returns when the next lease expires, in milliseconds by the monotonic clock. */
-const nextLeaseExpiry = <D extends QueuedDelivery>({ leases }: WebhookQueue<D>): number =>
+const nextLeaseExpiry = <Q extends Queued>({ leases }: WebhookQueue<Q>): number =>
   Math.min(Infinity, ...[...leases.values()].map(({ until }) => until))
 
 /**
@@ -120,7 +126,7 @@ const nextLeaseExpiry = <D extends QueuedDelivery>({ leases }: WebhookQueue<D>):
  *
  * @returns milliseconds on the monotonic clock, or `Infinity` for never
  */
-const queueDueAt = <D extends QueuedDelivery>(queue: WebhookQueue<D>): number =>
+const queueDueAt = <Q extends Queued>(queue: WebhookQueue<Q>): number =>
   Math.min(queue.waiting.oldestDueTick(), nextLeaseExpiry(queue))
 
 /**
@@ -128,20 +134,20 @@ const queueDueAt = <D extends QueuedDelivery>(queue: WebhookQueue<D>): number =>
  *
  * @returns milliseconds by the monotonic clock, or `Infinity` for never
  */
-const nextAttemptAt = <D extends QueuedDelivery>(
-  queue: WebhookQueue<D>,
+const nextAttemptAt = <Q extends Queued>(
+  queue: WebhookQueue<Q>,
   most: number,
   tick: Millis,
 ): number => {
   const startAt = startsAt(queue, tick)
   const next = queue.waiting.peek(tick)
-  const mayWait = next !== undefined && (startAt > tick || hasRoom(queue, most, tick))
+  const mayWait = next !== undefined && (startAt > tick || hasRoom(queue, most))
   const due = mayWait ? Math.max(next.dueTick, startAt) : Infinity
   return Math.min(due, nextLeaseExpiry(queue))
 }
 
 /** Returns since when a delivery waits for a dispatcher, rather than for the receiver; `Infinity` if none does. */
-const lateSince = <D extends QueuedDelivery>(queue: WebhookQueue<D>, tick: Millis): number => {
+const lateSince = <Q extends Queued>(queue: WebhookQueue<Q>, tick: Millis): number => {
   const load = {
     claimed: [...queue.leases.values()].filter(({ until }) => until > tick).length,
     concurrency: queue.concurrency,
@@ -154,38 +160,30 @@ const lateSince = <D extends QueuedDelivery>(queue: WebhookQueue<D>, tick: Milli
 }
 
 /** Returns all open deliveries of a webhook. */
-export const openDeliveries = <D extends QueuedDelivery>({
+export const openDeliveries = <Q extends Queued>({
   leases,
   waiting,
-}: WebhookQueue<D>): ReadonlyArray<D> => [
+}: WebhookQueue<Q>): ReadonlyArray<Q["delivery"]> => [
   ...waiting.values(),
   ...[...leases.values()].map(({ delivery }) => delivery),
 ]
-
-/** A project's webhooks, served in turn. */
-interface ProjectQueues<D extends QueuedDelivery> {
-  readonly queues: Set<WebhookQueue<D>>
-  readonly turns: RoundRobin<WebhookQueue<D>>
-  /** The number of leases, without prefetched ones. */
-  leased: number
-}
 
 /**
  * The open deliveries of all webhooks. Projects take turns, and so do the webhooks within a project. Every function
  * changes them in one synchronous step.
  */
-export interface DeliveryQueues<D extends QueuedDelivery> {
-  readonly byWebhook: Map<WebhookId, WebhookQueue<D>>
-  readonly byProject: Map<ProjectId, ProjectQueues<D>>
-  readonly turns: RoundRobin<ProjectQueues<D>>
+export interface DeliveryQueues<Q extends Queued> {
+  readonly byWebhook: Map<WebhookId, WebhookQueue<Q>>
+  readonly byProject: Map<ProjectId, ProjectQueues<Q>>
+  readonly turns: RoundRobin<ProjectQueues<Q>>
   /** Webhooks with deliveries a claim may have skipped. */
-  readonly keptBack: Set<WebhookQueue<D>>
+  readonly keptBack: Set<WebhookQueue<Q>>
   /** The number of claims so far. */
   claimed: number
 }
 
 /** Starts without deliveries. */
-export const makeDeliveryQueues = <D extends QueuedDelivery>(): DeliveryQueues<D> => ({
+export const makeDeliveryQueues = <Q extends Queued>(): DeliveryQueues<Q> => ({
   byWebhook: new Map(),
   byProject: new Map(),
   turns: makeRoundRobin(),
@@ -193,58 +191,46 @@ export const makeDeliveryQueues = <D extends QueuedDelivery>(): DeliveryQueues<D
   claimed: 0,
 })
 
-const projectOf = <D extends QueuedDelivery>(
-  { byProject }: DeliveryQueues<D>,
-  projectId: ProjectId,
-): ProjectQueues<D> => {
-  const known = byProject.get(projectId)
+/** Returns a webhook's queue, which is empty if it had none. */
+export const queueOf = <Q extends Queued>(
+  { byProject, byWebhook }: DeliveryQueues<Q>,
+  webhook: Q["webhook"],
+): WebhookQueue<Q> => {
+  const known = byWebhook.get(webhook.id)
   if (known !== undefined) return known
-  const project = {
-    queues: new Set<WebhookQueue<D>>(),
-    turns: makeRoundRobin<WebhookQueue<D>>(),
+  const project = byProject.get(webhook.projectId) ?? {
+    queues: new Set(),
+    turns: makeRoundRobin(),
     leased: 0,
   }
-  byProject.set(projectId, project)
-  return project
-}
-
-/** Returns a webhook's queue, which is empty if it had none. */
-export const queueOf = <D extends QueuedDelivery>(
-  queues: DeliveryQueues<D>,
-  webhook: QueueSettings,
-): WebhookQueue<D> => {
-  const known = queues.byWebhook.get(webhook.id)
-  if (known !== undefined) return known
-  const queue: WebhookQueue<D> = {
+  const queue: WebhookQueue<Q> = {
     webhook,
     waiting: makeWaitingDeliveries(),
     leases: new Map(),
+    project,
     rateFullAt: undefined,
     ...untried,
   }
-  queues.byWebhook.set(webhook.id, queue)
-  projectOf(queues, webhook.projectId).queues.add(queue)
+  byProject.set(webhook.projectId, project)
+  byWebhook.set(webhook.id, queue)
+  project.queues.add(queue)
   return queue
 }
 
 /** Has a webhook and its project take turns. */
-const enqueue = <D extends QueuedDelivery>(
-  queues: DeliveryQueues<D>,
-  queue: WebhookQueue<D>,
-): void => {
-  const project = projectOf(queues, queue.webhook.projectId)
-  project.turns.enqueue(queue)
-  queues.turns.enqueue(project)
+const enqueue = <Q extends Queued>(queues: DeliveryQueues<Q>, queue: WebhookQueue<Q>): void => {
+  queue.project.turns.enqueue(queue)
+  queues.turns.enqueue(queue.project)
 }
 
 /**
  * Has a delivery wait until it is due: a new one, or one whose lease has ended. Returns whether it waits: it is given up
  * if failures have disabled its webhook.
  */
-export const addToQueue = <D extends QueuedDelivery>(
-  queues: DeliveryQueues<D>,
-  queue: WebhookQueue<D>,
-  delivery: D,
+export const addToQueue = <Q extends Queued>(
+  queues: DeliveryQueues<Q>,
+  queue: WebhookQueue<Q>,
+  delivery: Q["delivery"],
 ): boolean => {
   if (!isOpen(queue)) {
     queue.waiting.leave(delivery)
@@ -256,9 +242,9 @@ export const addToQueue = <D extends QueuedDelivery>(
 }
 
 /** Removes waiting deliveries before they become due at another time. */
-export const withdraw = <D extends QueuedDelivery>(
-  { waiting }: WebhookQueue<D>,
-  deliveries: ReadonlySet<D>,
+export const withdraw = <Q extends Queued>(
+  { waiting }: WebhookQueue<Q>,
+  deliveries: ReadonlySet<Q["delivery"]>,
 ): void => {
   const others = waiting.values().filter((delivery) => !deliveries.has(delivery))
   if (others.length === waiting.size()) return
@@ -267,10 +253,10 @@ export const withdraw = <D extends QueuedDelivery>(
 }
 
 /** Takes over the settings of a webhook. Enabling it again resets its health. Returns the deliveries that it gives up. */
-export const changeSettings = <D extends QueuedDelivery>(
-  queues: DeliveryQueues<D>,
-  webhook: QueueSettings,
-): ReadonlyArray<D> => {
+export const changeSettings = <Q extends Queued>(
+  queues: DeliveryQueues<Q>,
+  webhook: Q["webhook"],
+): ReadonlyArray<Q["delivery"]> => {
   const queue = queues.byWebhook.get(webhook.id)
   if (queue === undefined) return []
   if (queue.webhook.disabled !== undefined && webhook.disabled === undefined) {
@@ -287,14 +273,14 @@ export const changeSettings = <D extends QueuedDelivery>(
 }
 
 /** Forgets a webhook, and with it the claims of its deliveries. Returns these, and those that wait. */
-export const forgetWebhook = <D extends QueuedDelivery>(
-  queues: DeliveryQueues<D>,
+export const forgetWebhook = <Q extends Queued>(
+  queues: DeliveryQueues<Q>,
   webhookId: WebhookId,
-): ReadonlyArray<D> => {
+): ReadonlyArray<Q["delivery"]> => {
   const queue = queues.byWebhook.get(webhookId)
   if (queue === undefined) return []
-  const project = projectOf(queues, queue.webhook.projectId)
-  project.leased -= [...queue.leases.values()].filter(({ isAhead }) => !isAhead).length
+  const { leases, project } = queue
+  project.leased -= [...leases.values()].filter(({ isAhead }) => !isAhead).length
   project.queues.delete(queue)
   project.turns.park(queue, Infinity)
   queues.byWebhook.delete(webhookId)
@@ -305,85 +291,76 @@ export const forgetWebhook = <D extends QueuedDelivery>(
 type ClaimOptions = Parameters<Outbox["Service"]["claim"]>[0]
 
 /** A delivery that was claimed. */
-export interface ClaimedDelivery<D extends QueuedDelivery> {
-  readonly delivery: D
-  readonly webhook: WebhookRef
+export interface ClaimedDelivery<Q extends Queued> {
+  readonly delivery: Q["delivery"]
+  readonly queue: WebhookQueue<Q>
   /** Another one for each claim. */
   readonly token: string
-  /** As in a `Claim`. */
-  readonly failures: number
-  /** As in a `Claim`. */
-  readonly concurrency: number
 }
 
 /** What came of a claim. */
-export interface ClaimedDeliveries<D extends QueuedDelivery> extends Pick<
+export interface ClaimedDeliveries<Q extends Queued> extends Pick<
   ClaimResult,
   "keptBack" | "nextDueMillis"
 > {
-  readonly claimed: ReadonlyArray<ClaimedDelivery<D>>
+  readonly claimed: ReadonlyArray<ClaimedDelivery<Q>>
   /** Deliveries given up, because their leases have expired and failures have disabled their webhooks. */
-  readonly givenUp: ReadonlyArray<D>
+  readonly givenUp: ReadonlyArray<Q["delivery"]>
 }
 
 /** A claim under way. */
-interface Claiming<D extends QueuedDelivery> {
-  readonly queues: DeliveryQueues<D>
+interface Claiming<Q extends Queued> {
+  readonly queues: DeliveryQueues<Q>
   readonly options: ClaimOptions
   readonly tick: Millis
-  readonly claimed: Array<ClaimedDelivery<D>>
-  readonly givenUp: Array<D>
+  readonly claimed: Array<ClaimedDelivery<Q>>
+  readonly givenUp: Array<Q["delivery"]>
   /** How many deliveries of failing webhooks may still be claimed. */
   failing: number
 }
 
 /** Ends a lease. */
-const endLease = <D extends QueuedDelivery>(
-  queues: DeliveryQueues<D>,
-  queue: WebhookQueue<D>,
+const endLease = <Q extends Queued>(
+  { leases, project }: WebhookQueue<Q>,
   token: string,
+  { isAhead }: Lease<Q["delivery"]>,
 ): void => {
-  if (queue.leases.get(token)?.isAhead === false)
-    projectOf(queues, queue.webhook.projectId).leased--
-  queue.leases.delete(token)
+  if (!isAhead) project.leased--
+  leases.delete(token)
 }
 
 /** Has deliveries wait again whose leases have expired. */
-const expireLeases = <D extends QueuedDelivery>(
-  { givenUp, queues, tick }: Claiming<D>,
-  queue: WebhookQueue<D>,
+const expireLeases = <Q extends Queued>(
+  { givenUp, queues, tick }: Claiming<Q>,
+  queue: WebhookQueue<Q>,
 ): void => {
-  for (const [token, { delivery, until }] of queue.leases) {
-    if (until > tick) continue
-    endLease(queues, queue, token)
-    if (!addToQueue(queues, queue, delivery)) givenUp.push(delivery)
+  for (const [token, lease] of queue.leases) {
+    if (lease.until > tick) continue
+    endLease(queue, token, lease)
+    if (!addToQueue(queues, queue, lease.delivery)) givenUp.push(lease.delivery)
   }
 }
 
-/** Leases a delivery that was taken from its queue. */
-const lease = <D extends QueuedDelivery>(
-  { claimed, options: { leaseMillis, perWebhook }, queues, tick }: Claiming<D>,
-  queue: WebhookQueue<D>,
-  delivery: D,
+/** Claims a delivery that was taken from its queue. */
+const claimOne = <Q extends Queued>(
+  { claimed, options: { leaseMillis }, queues, tick }: Claiming<Q>,
+  queue: WebhookQueue<Q>,
+  delivery: Q["delivery"],
   isAhead: boolean,
 ): void => {
-  const { id: webhookId, projectId } = queue.webhook
   const token = String(++queues.claimed)
-  takeRateToken(queue, tick)
+  const { rate } = queue.webhook
+  if (rate !== undefined) {
+    queue.rateFullAt = takeToken(queue.rateFullAt, toMicros(tick), webhookRatePolicy(rate)).tat
+  }
   queue.leases.set(token, { delivery, until: tick + leaseMillis, isAhead })
-  claimed.push({
-    delivery,
-    webhook: { projectId, webhookId },
-    token,
-    failures: queue.failures,
-    concurrency: clampConcurrency(queue.concurrency, perWebhook),
-  })
+  claimed.push({ delivery, queue, token })
 }
 
 /** Claims a project's next delivery, from its first webhook with one. Returns whether there was one. */
-const claimOfProject = <D extends QueuedDelivery>(
-  claiming: Claiming<D>,
-  project: ProjectQueues<D>,
+const claimOfProject = <Q extends Queued>(
+  claiming: Claiming<Q>,
+  project: ProjectQueues<Q>,
 ): boolean => {
   const { options, queues, tick } = claiming
   project.turns.wake(tick)
@@ -391,7 +368,7 @@ const claimOfProject = <D extends QueuedDelivery>(
     expireLeases(claiming, queue)
     const concurrency = clampConcurrency(queue.concurrency, options.perWebhook)
     const most = maxAttemptsOfWebhook(concurrency, options.perProject, project.leased)
-    const isReady = hasReady(queue, tick) && hasRoom(queue, most, tick)
+    const isReady = hasReady(queue, tick) && hasRoom(queue, most)
     queues.keptBack.add(queue)
     // Keeps its turn, because the next claim may allow more.
     if (isReady && queue.failures > 0 && claiming.failing === 0) continue
@@ -400,7 +377,7 @@ const claimOfProject = <D extends QueuedDelivery>(
       project.turns.requeue(queue)
       project.leased++
       if (queue.failures > 0) claiming.failing--
-      lease(claiming, queue, delivery, false)
+      claimOne(claiming, queue, delivery, false)
       return true
     }
     project.turns.park(queue, nextAttemptAt(queue, most, tick))
@@ -409,25 +386,22 @@ const claimOfProject = <D extends QueuedDelivery>(
 }
 
 /** Prefetches deliveries beyond their webhooks' concurrency. */
-const claimAhead = <D extends QueuedDelivery>(claiming: Claiming<D>): void => {
+const claimAhead = <Q extends Queued>(claiming: Claiming<Q>): void => {
   const { claimed, options, queues, tick } = claiming
   for (const [webhookId, most] of options.ahead) {
     const queue = queues.byWebhook.get(webhookId)
-    if (queue === undefined) continue
-    if (2 * projectOf(queues, queue.webhook.projectId).leased > options.perProject) continue
+    if (queue === undefined || 2 * queue.project.leased > options.perProject) continue
+    if (queue.failures > 0 || queue.webhook.rate !== undefined) continue
     for (let count = 0; count < most && claimed.length < options.limit; count++) {
-      const delivery = isReadyAhead(queue, tick) ? queue.waiting.pop(tick) : undefined
+      const delivery = hasReady(queue, tick) ? queue.waiting.pop(tick) : undefined
       if (delivery === undefined) break
-      lease(claiming, queue, delivery, true)
+      claimOne(claiming, queue, delivery, true)
     }
   }
 }
 
 /** Tells whether a project has as many leases as it may have. */
-const isFull = <D extends QueuedDelivery>(
-  claiming: Claiming<D>,
-  project: ProjectQueues<D>,
-): boolean => {
+const isFull = <Q extends Queued>(claiming: Claiming<Q>, project: ProjectQueues<Q>): boolean => {
   const { perProject } = claiming.options
   if (project.leased < perProject) return false
   for (const queue of project.queues) expireLeases(claiming, queue)
@@ -438,9 +412,9 @@ const isFull = <D extends QueuedDelivery>(
  * Returns when a project that is full may have something to claim. It keeps its turn, because the next claim may allow
  * more.
  */
-const fullUntil = <D extends QueuedDelivery>(
-  { queues, tick }: Claiming<D>,
-  project: ProjectQueues<D>,
+const fullUntil = <Q extends Queued>(
+  { queues, tick }: Claiming<Q>,
+  project: ProjectQueues<Q>,
 ): number => {
   project.turns.wake(tick)
   let first = project.turns.nextAt() ?? Infinity
@@ -454,8 +428,8 @@ const fullUntil = <D extends QueuedDelivery>(
 }
 
 /** Returns the webhooks with claimable deliveries, and drops the others from the set. */
-const readyOf = <D extends QueuedDelivery>(
-  queues: Set<WebhookQueue<D>>,
+const readyOf = <Q extends Queued>(
+  queues: Set<WebhookQueue<Q>>,
   tick: Millis,
 ): ReadonlyArray<WebhookId> => {
   for (const queue of queues) if (!hasReady(queue, tick)) queues.delete(queue)
@@ -463,10 +437,11 @@ const readyOf = <D extends QueuedDelivery>(
 }
 
 /**
- * Gives every project its turns, until the limit is reached. Returns when there may be more, by the monotonic clock; `Infinity`
- * if that is not known.
+ * Claims from each project in turn, up to the limit.
+ *
+ * @returns when there may be more, in milliseconds by the monotonic clock, or `Infinity` if that is unknown
  */
-const takeTurns = <D extends QueuedDelivery>(claiming: Claiming<D>): number => {
+const takeTurns = <Q extends Queued>(claiming: Claiming<Q>): number => {
   const { claimed, options, queues, tick } = claiming
   const { turns } = queues
   let nextAt = Infinity
@@ -489,12 +464,12 @@ const takeTurns = <D extends QueuedDelivery>(claiming: Claiming<D>): number => {
 }
 
 /** Claims due deliveries as `Outbox` says. */
-export const claimDeliveries = <D extends QueuedDelivery>(
-  queues: DeliveryQueues<D>,
+export const claimDeliveries = <Q extends Queued>(
+  queues: DeliveryQueues<Q>,
   options: ClaimOptions,
   { tick }: Moment,
-): ClaimedDeliveries<D> => {
-  const claiming: Claiming<D> = {
+): ClaimedDeliveries<Q> => {
+  const claiming: Claiming<Q> = {
     queues,
     options,
     tick,
@@ -511,49 +486,44 @@ export const claimDeliveries = <D extends QueuedDelivery>(
   }
 }
 
-/** A claim that is settled. */
-export interface EndedClaim<D extends QueuedDelivery> {
-  readonly queue: WebhookQueue<D>
-  readonly delivery: D
-}
-
-/** Ends a claim, whose delivery then is in no queue. Returns `undefined` if it does not hold any more. */
-export const endClaim = <D extends QueuedDelivery>(
-  queues: DeliveryQueues<D>,
-  webhookId: WebhookId,
-  token: string,
-  { tick }: Moment,
-): EndedClaim<D> | undefined => {
-  const queue = queues.byWebhook.get(webhookId)
-  const ended = queue?.leases.get(token)
-  if (queue === undefined || ended === undefined || ended.until <= tick) return undefined
-  endLease(queues, queue, token)
-  enqueue(queues, queue)
-  return { queue, delivery: ended.delivery }
-}
-
 /** Adapts a webhook's health and concurrency to an attempt. */
-export const recordAttempt = (
+const recordAttempt = (
   queue: QueueState,
-  settlement: AttemptResult,
-  { tick }: Moment,
+  attempted: Exclude<AttemptResult, { readonly _tag: "Released" }>,
+  { tick, unix }: Moment,
 ): void => {
-  if (settlement._tag === "Released") return
-  if (settlement._tag === "Delivered") {
-    queue.failures = 0
-    queue.heldUntil = -Infinity
+  if (attempted._tag === "Delivered") {
+    Object.assign(queue, healthy)
     queue.concurrency = concurrencyAfterSuccess(queue.concurrency)
   } else {
-    const holdMillis = "holdMillis" in settlement ? settlement.holdMillis : 0
+    const holdMillis = "holdMillis" in attempted ? attempted.holdMillis : 0
     queue.failures++
+    queue.failingSince ??= unix
     queue.heldUntil = Math.max(queue.heldUntil, tick + holdMillis)
     queue.concurrency = concurrencyAfterFailure(queue.concurrency)
   }
 }
 
+/** Settles a claim, whose delivery then is in no queue. Returns `undefined` if it does not hold any more. */
+export const settleClaim = <Q extends Queued>(
+  queues: DeliveryQueues<Q>,
+  webhookId: WebhookId,
+  token: string,
+  settlement: AttemptResult,
+  now: Moment,
+): Omit<ClaimedDelivery<Q>, "token"> | undefined => {
+  const queue = queues.byWebhook.get(webhookId)
+  const lease = queue?.leases.get(token)
+  if (queue === undefined || lease === undefined || lease.until <= now.tick) return undefined
+  endLease(queue, token, lease)
+  enqueue(queues, queue)
+  if (settlement._tag !== "Released") recordAttempt(queue, settlement, now)
+  return { queue, delivery: lease.delivery }
+}
+
 /** Returns how many deliveries are open, and for how long the oldest one has been due, and has waited for a dispatcher. */
-export const queuedBacklog = <D extends QueuedDelivery>(
-  { byWebhook }: DeliveryQueues<D>,
+export const queuedBacklog = <Q extends Queued>(
+  { byWebhook }: DeliveryQueues<Q>,
   { tick }: Moment,
 ): Pick<Backlog, "dueForMillis" | "lateForMillis" | "waiting"> => {
   let waiting = 0

@@ -13,12 +13,15 @@ import { Ajv } from "ajv"
 import formats from "ajv-formats"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { beforeAll, describe, expect, it } from "vitest"
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 
 const projectId = "demo"
 const inProject = { projectId, reason: "prepaid for two years" }
 const member = { ...inProject, userId: "1001" }
 const endDate = "2099-01-01T00:00:00.000Z"
+
+const [minute, hour] = [60_000, 3_600_000]
+const realNow = Date.now
 
 const own = "payment.completed"
 const types: ReadonlyArray<string> = [...Object.values(knownEventTypes), own]
@@ -83,8 +86,8 @@ const causeAll = async ({ events, memberships, webhooks }: Tenure): Promise<void
   const [bulk] = await memberships.bulkExtensions({ projectId })
   if (bulk !== undefined) await memberships.undoBulkExtension({ ...inProject, id: bulk.id })
   await memberships.end(member)
-  // Three seconds before its reminder, and over at once.
-  await memberships.grant({ ...member, endDate: Date.now() + 4000 })
+  // A minute before its reminder, and over at once.
+  await memberships.grant({ ...member, endDate: Date.now() + hour + minute })
   await memberships.grant({ ...inProject, userId: "1003", endDate: Date.now() + 1 })
   await events.publish({ projectId, type: own, data: null })
   await webhooks.ping({ projectId, webhookId: id })
@@ -137,13 +140,15 @@ beforeAll(async () => {
   const tenure = await createTenure({
     stores: memory(),
     transport,
-    expiry: { reminders: ["1 second"] },
+    expiry: { reminders: ["1 hour"] },
     webhooks: { retrySchedule: [2, 2, 2], disableAfter: 1 },
   })
   const server = await serve(tenure)
   await tenure.memberships.createProject(projectId)
   const { token } = await tenure.apiKeys.issue({ projects: [projectId] })
   await causeAll(tenure)
+  // The time of the reminder has come.
+  vi.spyOn(Date, "now").mockImplementation(() => realNow() + 2 * minute)
   await follow(server.url, token)
   const subscribe = { type: "subscribe", project: projectId }
   await talk(server.url, token, [{ ...subscribe, after: "start" }], ["cursor"])
@@ -163,6 +168,8 @@ beforeAll(async () => {
     return ajv.validate(JSON.parse(text), value) ? "" : ajv.errorsText()
   }
 })
+
+afterAll(() => void vi.restoreAllMocks())
 
 describe("the AsyncAPI document", () => {
   it("is one by the schema of AsyncAPI", () => {

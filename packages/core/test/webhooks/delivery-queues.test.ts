@@ -2,18 +2,18 @@ import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { Millis } from "../../src/base/time.ts"
 import { ProjectId } from "../../src/base/values.ts"
-import { concurrencyRange } from "../../src/webhooks/claim-budget.ts"
+import { clampConcurrency, concurrencyRange } from "../../src/webhooks/claim-budget.ts"
 import {
   type ClaimedDelivery,
+  type QueueSettings,
   addToQueue,
   changeSettings,
   claimDeliveries,
-  endClaim,
   forgetWebhook,
   makeDeliveryQueues,
   openDeliveries,
   queueOf,
-  recordAttempt,
+  settleClaim,
 } from "../../src/webhooks/delivery-queues.ts"
 import { WebhookId } from "../../src/webhooks/webhook.ts"
 
@@ -81,13 +81,24 @@ interface Delivery {
   dueTick: number
 }
 
+interface Queued {
+  readonly delivery: Delivery
+  readonly webhook: QueueSettings
+}
+
 const leaseMillis = 2000
+const retryMillis = 500
+const settlements = {
+  Delivered: { _tag: "Delivered", attempt },
+  Failed: { _tag: "Retry", attempt, holdMillis: 100, delayMillis: retryMillis },
+  Released: { _tag: "Released" },
+} as const
 const allRoom: Room = { limit: 1000, failing: 1000, perProject: 1000, ahead: new Map() }
 
 /** Queues, what of them is claimed, how many deliveries were added, and those that have ended. */
 const makeWorld = () => {
-  const queues = makeDeliveryQueues<Delivery>()
-  const claimed: Array<ClaimedDelivery<Delivery>> = []
+  const queues = makeDeliveryQueues<Queued>()
+  const claimed: Array<ClaimedDelivery<Queued>> = []
   const ended: Array<Delivery> = []
   let added = 0
   let tick = Millis(0)
@@ -126,20 +137,22 @@ const makeWorld = () => {
     if (delivery !== undefined) wait(Object.assign(delivery, { isReplay: true, dueTick: tick }))
   }
 
-  const settle = (one: ClaimedDelivery<Delivery>, outcome: Outcome): void => {
-    const settled = endClaim(queues, one.webhook.webhookId, one.token, now())
+  const settle = (one: ClaimedDelivery<Queued>, outcome: Outcome): void => {
+    const settled = settleClaim(
+      queues,
+      one.queue.webhook.id,
+      one.token,
+      settlements[outcome],
+      now(),
+    )
     if (settled === undefined) return
     const { delivery, queue } = settled
     if (outcome === "Delivered") {
-      recordAttempt(queue, { _tag: "Delivered", attempt }, now())
       queue.waiting.leave(delivery)
       ended.push(delivery)
       return
     }
-    if (outcome === "Failed") {
-      recordAttempt(queue, { _tag: "Retry", attempt, holdMillis: 100, delayMillis: 500 }, now())
-      delivery.dueTick = tick + 500
-    }
+    if (outcome === "Failed") delivery.dueTick = tick + retryMillis
     wait(delivery)
   }
 
@@ -161,26 +174,33 @@ type World = ReturnType<typeof makeWorld>
 
 /** Claims, and checks what is promised of a claim. */
 const checkedClaim = (world: World, options: Room): void => {
-  const { claim, openOf, pass, queues } = world
+  const { claim, openOf, pass } = world
   const { claimed, nextDueMillis } = claim(options)
   expect(claimed.length).toBeLessThanOrEqual(options.limit)
-  const failing = options.failing - claimed.filter(({ failures }) => failures > 0).length
+  const failing = options.failing - claimed.filter(({ queue }) => queue.failures > 0).length
   expect(failing).toBeGreaterThanOrEqual(0)
-  for (const { concurrency, delivery, failures, webhook: ref } of claimed) {
-    const leases = [...(queues.byWebhook.get(ref.webhookId)?.leases ?? [])]
+  for (const { delivery, queue, token } of claimed) {
+    const { id } = queue.webhook
+    const leases = [...queue.leases]
     const ahead = leases.filter(([, { isAhead }]) => isAhead)
-    expect(leases.length - ahead.length).toBeLessThanOrEqual(failures > 0 ? 1 : concurrency)
-    const own = new Set(claimed.map(({ token }) => token))
-    const asked = options.ahead.get(ref.webhookId) ?? 0
-    expect(ahead.filter(([token]) => own.has(token)).length).toBeLessThanOrEqual(asked)
-    const ofMember = openOf(ref.webhookId).filter(({ member }) => member === delivery.member)
+    const most = queue.failures > 0 ? 1 : clampConcurrency(queue.concurrency, concurrencyRange)
+    expect(leases.length - ahead.length).toBeLessThanOrEqual(most)
+    if (queue.leases.get(token)?.isAhead === false) {
+      const ofProject = [...queue.project.queues].flatMap((one) => [...one.leases.values()])
+      const counted = ofProject.filter(({ isAhead }) => !isAhead)
+      expect(counted.length).toBeLessThanOrEqual(options.perProject)
+    }
+    const own = new Set(claimed.map((one) => one.token))
+    const asked = options.ahead.get(id) ?? 0
+    expect(ahead.filter(([of]) => own.has(of)).length).toBeLessThanOrEqual(asked)
+    const ofMember = openOf(id).filter(({ member }) => member === delivery.member)
     if (delivery.member !== undefined) {
       expect(Math.min(...ofMember.map(({ order }) => order))).toBe(delivery.order)
     }
   }
   // The bucket of a rate holds a quarter of it.
-  const rated = claimed.filter((one) => queues.byWebhook.get(one.webhook.webhookId)?.webhook.rate)
-  expect(new Set(rated.map((one) => one.webhook.webhookId)).size).toBe(rated.length)
+  const rated = claimed.map(({ queue }) => queue.webhook).filter(({ rate }) => rate)
+  expect(new Set(rated).size).toBe(rated.length)
   if (nextDueMillis === 0) return
   // There is nothing more until the time that it tells.
   const again = { ...options, failing, ahead: new Map() }
@@ -225,7 +245,7 @@ const drain = (world: World): void => {
     if (claimed.length > 0) continue
     if (nextDueMillis === undefined) return
     // No claim is left whose lease might expire.
-    expect(nextDueMillis).toBeLessThanOrEqual(500)
+    expect(nextDueMillis).toBeLessThanOrEqual(retryMillis)
     world.pass(nextDueMillis)
   }
 }

@@ -94,7 +94,7 @@ export const datesOf = (ledger: Ledger): EndDates => {
   return dates
 }
 
-/** Returns the place of the bulk extension to undo; -1 if there is none. */
+/** Returns the index of the bulk extension to undo, or -1 if the ledger has no bulk extensions. */
 const placeOf = (ledger: Ledger, which: number): number => {
   const places = ledger.flatMap(({ _tag }, place) => (_tag === "Bulk" ? [place] : []))
   return places[which % Math.max(1, places.length)] ?? -1
@@ -102,7 +102,7 @@ const placeOf = (ledger: Ledger, which: number): number => {
 
 const unknownId = EventId("00000000-0000-4000-8000-000000000000")
 
-/** Returns the bulk extension to undo; an unknown one if there is none. */
+/** Returns the bulk extension to undo, or one with an unknown id if the ledger has none. */
 export const undoOf = (ledger: Ledger, which: number) => {
   const entry = ledger[placeOf(ledger, which)]
   const bulkExtensionId = (entry?._tag === "Bulk" ? entry.id : undefined) ?? unknownId

@@ -31,7 +31,7 @@ export const timeout: Attempt = { ...attempt, result: { _tag: "Failed", reason: 
 export const delivered: AttemptResult = { _tag: "Delivered", attempt: answered(200) }
 export const released: AttemptResult = { _tag: "Released" }
 
-/** Gives a delivery up, and holds its webhook for some time. */
+/** A failure that ends a delivery and holds its webhook for a time. */
 export const failedFor = (holdMillis: number): AttemptResult => ({
   _tag: "Failed",
   attempt: timeout,
