@@ -49,7 +49,8 @@ describe("an outage", () => {
     const begun = { level: "warn", message, fields: { problem: refused.message } }
     const over = { level: "info", message: `${message}: this is over`, fields: {} }
     expect(log).toEqual([begun, over, begun])
-    expect(faults).toHaveLength(2)
+    const fault = { message, cause: Cause.squash(cause), requestId: undefined, isDefect: false }
+    expect(faults).toEqual([fault, fault])
   })
 
   test("that is a defect is logged with its stack", function* () {

@@ -127,17 +127,19 @@ describe("a listener", () => {
       return !isRevoked
     })
     const shared = { ...opening, grant: "a", isAllowed }
-    const requests = [shared, shared, { ...opening, grant: "b" }, opening]
+    const alone = { ...opening, isAllowed }
+    const requests = [shared, shared, alone, { ...opening, grant: "b" }, opening]
     const all = yield* Effect.forEach(requests, listeners.open)
     for (const listener of all) yield* next(listener)
     yield* TestClock.adjust(4000)
-    expect(asked).toBe(1)
+    expect(asked).toBe(2)
     const fibers = yield* Effect.forEach(all, waitingFor)
     isRevoked = true
     yield* TestClock.adjust(5000)
     const ended = fibers.map((fiber) => fiber.pollUnsafe() !== undefined)
-    expect(ended).toEqual([true, true, false, false])
-    for (const fiber of fibers.slice(0, 2)) expect(yield* Fiber.join(fiber)).toBe("refused")
+    expect(ended).toEqual([true, true, true, false, false])
+    for (const fiber of fibers.slice(0, 3)) expect(yield* Fiber.join(fiber)).toBe("refused")
+    for (const listener of all.slice(0, 3)) expect(yield* next(listener)).toBe("refused")
   })
 
   const unknown: ReadonlyArray<readonly [string, ListenerRequest["isAllowed"]]> = [

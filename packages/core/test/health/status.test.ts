@@ -48,7 +48,7 @@ const servicesWith = (answers: Answers, options: TenureOptions = {}) => {
 
 /** Whether the stores are ready, and which of them answer. */
 const readyWith = (answers: Answers, options: TenureOptions = {}) =>
-  Effect.all([isReady, Readiness.use(({ stores }) => stores)]).pipe(
+  Effect.all([isReady, Readiness.use(({ stores }) => stores)], { concurrency: 2 }).pipe(
     Effect.provide(servicesWith(answers, options)),
   )
 
@@ -89,7 +89,9 @@ describe("readiness", () => {
     function* ([onStoreFailure, isHeld]) {
       const options = { rateLimits: { onStoreFailure } }
       const named = { ...all, rateLimits: false }
-      expect(yield* readyWith({ limits: down }, options)).toEqual([isHeld, named])
+      for (const limits of [down, Effect.die("a defect")]) {
+        expect(yield* readyWith({ limits }, options)).toEqual([isHeld, named])
+      }
     },
   )
 
@@ -103,7 +105,7 @@ describe("readiness", () => {
 
   test("does not wait longer than 5 seconds for a store, whatever the others take", function* () {
     const fiber = yield* Effect.forkChild(readyWith({ webhooks: Effect.never }))
-    yield* Effect.replicateEffect(TestClock.adjust("5 seconds"), 2)
+    yield* TestClock.adjust("5 seconds")
     expect(yield* Fiber.join(fiber)).toEqual([false, { ...all, webhooks: false }])
   })
 })

@@ -57,6 +57,28 @@ describe("a host's own authentication", () => {
       expect(response.status).toBe(200)
     }))
 
+  it("can check API keys itself, and changes name the key", () =>
+    withTenure({}, async ({ apiKeys, handle, memberships }) => {
+      const { id, token } = await apiKeys.issue({ projects: ["p1"] })
+      const member = { projectId: "p1", userId: "1" }
+      await memberships.grant({ ...member, endDate: "2027-01-01T00:00:00.000Z" })
+      const extend = (given: string) =>
+        handle({
+          ...request(),
+          method: "PATCH",
+          path: "/v2/projects/p1/memberships/1/extend",
+          body: { _tag: "Parsed", value: { extend: "2099-01-01T00:00:00.000Z" } },
+          authenticate: async () => {
+            const key = await apiKeys.authenticate(given)
+            return key && { keyId: `the host's ${key.id}`, projects: key.projects }
+          },
+        })
+      expect((await extend("other")).status).toBe(401)
+      expect((await extend(token)).status).toBe(200)
+      const [newest] = await memberships.history(member)
+      expect(newest).toMatchObject({ action: "extended", origin: { keyId: `the host's ${id}` } })
+    }))
+
   it("may only read, whatever its role may", () => {
     const authenticate = () => ({ ...alice, role: "admin", readOnly: true }) as const
     return withTenure({ authenticate }, async (tenure) => {

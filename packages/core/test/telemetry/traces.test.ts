@@ -39,13 +39,13 @@ const client = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 const [, clientTrace, clientSpan] = client.split("-")
 
 const start = async (tracer: Tracer, stores: StoreLayers = memory()) => {
+  exporter.reset()
   sent.length = 0
   answer = Effect.succeed(204)
   api = await startApi({ stores, transport, webhooks: { dispatch: false }, tracer })
   const { memberships, webhooks } = api.tenure
   await memberships.grant({ projectId: "p1", userId: "770077", endDate: 1_800_000_000_000 })
   await webhooks.create({ projectId: "p1", url: "https://example.com:8443/secret-path?key=1" })
-  exporter.reset()
 }
 
 const tracerOf = (ratio: number): Tracer =>
