@@ -24,9 +24,14 @@ it("prints lines each of which can be pasted, and the verified events of what th
   const shown = printed.stdout
   const lines = shown.split("\n").filter((line) => /^(npx|curl) /.test(line))
   const [list = "", extend = "", curl = ""] = lines
-  expect((await shell(list, env)).stdout).toMatch(/^1001 +20\d\d-.* active +–$/m)
-  expect((await shell(extend, env)).stdout).toContain("2099-01-01")
-  expect(JSON.parse((await shell(curl, env)).stdout)).toMatchObject({ ok: true })
+  const paste = async (line: string) => {
+    const { code, stdout } = await shell(line, env)
+    expect(code, line).toBe(0)
+    return stdout
+  }
+  expect(await paste(list)).toMatch(/^1001 +20\d\d-.* active +–$/m)
+  expect(await paste(extend)).toContain("2099-01-01")
+  expect(JSON.parse(await paste(curl))).toMatchObject({ ok: true })
   await expect
     .poll(() => printed.stdout.match(/membership\.extended +\{.*"user_id":"1001"/g))
     .toHaveLength(2)

@@ -150,11 +150,11 @@ describe("a change with a dry run", () => {
     expect(await json("memberships_bulk_extensions")).toMatchObject({ data: [] })
     await json("memberships_extend_all", { ...goal, dry_run: false })
     const { data } = await json("memberships_bulk_extensions")
-    for (const [dry_run, year] of [
-      [true, 2099],
-      [false, 2098],
+    for (const [given, year] of [
+      [{}, 2099],
+      [{ dry_run: false }, 2098],
     ] as const) {
-      const undo = { bulk_extension_id: data[0].id, dry_run }
+      const undo = { bulk_extension_id: data[0].id, ...given }
       await json("memberships_undo_bulk_extension", undo)
       const found = await json("memberships_get", { user_id: "2" })
       expect(found).toMatchObject({ data: { end_date: date(year) } })

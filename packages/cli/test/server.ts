@@ -14,7 +14,7 @@ export const token = "tnr_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"
 const plenty = { limit: 100_000, window: "1 minute" } as const
 
 /** Starts a server with an admin's key and without limits that matter. */
-export const startServer = async (options: Partial<CreateTenureOptions> = {}, port = 0) => {
+export const startServer = async (options: Partial<CreateTenureOptions> = {}) => {
   const tenure = await createTenure({
     stores: memory(),
     transport: nodeTransport,
@@ -24,7 +24,7 @@ export const startServer = async (options: Partial<CreateTenureOptions> = {}, po
   })
   if ((await tenure.apiKeys.list()).length === 0)
     await tenure.apiKeys.issue({ projects: "all", role: "admin", name: "an admin", token })
-  const { close, url } = await serve(tenure, { port, shutdownTimeout: 0 })
+  const { close, url } = await serve(tenure, { port: 0, shutdownTimeout: 0 })
   const stop = async () => {
     await close()
     await tenure.close()
