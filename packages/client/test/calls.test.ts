@@ -68,14 +68,13 @@ it("an import is only tried in a dry run, which tells the webhooks", () =>
     const before = await tenure.memberships.list({ projectId: "p1" })
     const lines = [{ user_id: "2001", end_date: extend }]
     const dry = { dry_run: "true", events: "true" } as const
-    expect(await client().memberships.import({ ...project, ...dry, lines })).toMatchObject({
-      total: 1,
-      data: {
-        would_grant: 1,
-        would_shorten: 0,
-        would_stay: 0,
-        events: { total: 0, by_type: {}, first: [] },
-      },
+    const { data, total } = await client().memberships.import({ ...project, ...dry, lines })
+    expect(total).toBe(1)
+    expect(data).toEqual({
+      would_grant: 1,
+      would_shorten: 0,
+      would_stay: 0,
+      events: { total: 0, by_type: {}, first: [] },
     })
     expect(await tenure.memberships.list({ projectId: "p1" })).toEqual(before)
   }))

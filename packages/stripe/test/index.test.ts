@@ -36,10 +36,8 @@ describe("a paid invoice", () => {
     expect(await on.pay("in_1", 0, 30)).toEqual({ status: 200, message: "Handled" })
     expect(await on.endDay()).toBe(31)
     const [row] = await on.memberships.history(member)
-    expect(row).toMatchObject({
-      action: "extended",
-      origin: { keyId: "stripe", requestId: "evt_1" },
-    })
+    expect(row?.action).toBe("extended")
+    expect(row?.origin).toEqual({ keyId: "stripe", requestId: "evt_1" })
   })
 
   it("extends once, however often and at the same time Stripe announces it", async () => {
