@@ -1,5 +1,5 @@
 import { memory } from "@tenure/memory"
-import { describe, expect, it } from "vitest"
+import { afterAll, describe, expect, it } from "vitest"
 import type { Fields } from "../../src/base/field-names.ts"
 import { createTenure } from "../../src/index.ts"
 import { toPrincipal } from "../../src/keys/identity.ts"
@@ -11,6 +11,7 @@ const tenure = await createTenure({
   logger: { info() {}, warn() {}, error() {} },
   webhooks: { dispatch: false },
 })
+afterAll(() => tenure.close())
 await tenure.memberships.createProject("p1")
 const member = { projectId: "p1", userId: "1001" }
 const endDate = "2099-01-01T00:00:00.000Z"
