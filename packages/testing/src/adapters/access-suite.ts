@@ -90,9 +90,12 @@ const authenticationTests = (test: ServerTest): void => {
 }
 
 const projectTests = (test: ServerTest): void => {
-  test("that the key does not open looks exactly like one that does not exist", async (fixture) => {
+  test("that the key does not open looks exactly like one that does not exist, whatever the body", async (fixture) => {
     const { call } = fixture
-    for (const [method, suffix, body] of endpoints) {
+    const invalid = ["{", "[]", { extend: 1 }].map(
+      (body) => ["PATCH", "/memberships/extend", body] as const,
+    )
+    for (const [method, suffix, body] of [...endpoints, ...invalid]) {
       const foreign = await call(method, `/v2/projects/p2${suffix}`, { body })
       const missing = await call(method, `/v2/projects/p9${suffix}`, { body })
       expectFailure(foreign, 404, "PROJECT_NOT_FOUND")

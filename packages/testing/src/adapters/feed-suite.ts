@@ -183,9 +183,12 @@ const streamTests = (test: ServerTest): void => {
     let last = await open(fixture)
     await begun(last)
     last.close()
-    for (const type of ["meanwhile", "later"]) {
+    for (const [type, query] of [
+      ["meanwhile", "?after=start"],
+      ["later", ""],
+    ] as const) {
       await publish(fixture, type)
-      last = await open(fixture, "?after=start", { "last-event-id": idOf(last) ?? "" })
+      last = await open(fixture, query, { "last-event-id": idOf(last) ?? "" })
       await until(last, 1)
       last.close()
       expect(typesOf(last)).toEqual([type])

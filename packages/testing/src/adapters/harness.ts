@@ -93,8 +93,8 @@ export const imports = `${members}/import`
 export const webhooks = `${project}/integrations/webhooks`
 export const events = `${project}/events`
 
-/** The initial end date for the members in `p1`. */
-export const initialEndDate = "2027-01-01T00:00:00.000Z"
+/** The initial end date for the members in `p1`, in the future and before `extend`. */
+export const initialEndDate = "2097-01-01T00:00:00.000Z"
 
 /** An end date in the far future. */
 export const extend = "2099-01-01T00:00:00.000Z"

@@ -56,6 +56,7 @@ const dateTests = (test: ServerTest): void => {
     for (const [input, new_end_date] of [
       [validDate, validDate],
       [4_102_444_800_000, "2100-01-01T00:00:00.000Z"],
+      ["9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z"],
     ]) {
       // Undocumented fields are ignored.
       const body = { extend: input, total: 7, ok: false, user_id: "1" }
@@ -227,11 +228,10 @@ const conditionTests = (test: ServerTest): void => {
     await grant(fixture, initialEndDate)
     const repeated = expectSuccess(await extend(fixture, extendOne, keeping, "left"), kept)
     expect(repeated.message).toBe(first.message)
+    const extended = { total: 1, data: { new_end_date: validDate } }
+    expectSuccess(await extend(fixture, extendOne, { ...keeping, dry_run: true }), extended)
     expect(await endDatesOf(fixture)).toEqual(unchanged)
-    expectSuccess(await extend(fixture, extendOne, keeping), {
-      total: 1,
-      data: { new_end_date: validDate },
-    })
+    expectSuccess(await extend(fixture, extendOne, keeping), extended)
     await grant(fixture, later, "1003")
     const dry = await extend(fixture, extendAll, { ...keeping, dry_run: true })
     expect(dry.body).toMatchObject({ total: 3, data: { would_shorten: 0 } })
@@ -302,7 +302,8 @@ const durationTests = (test: ServerTest): void => {
     ] as const) {
       await grant(fixture, start)
       const dry = await extend(fixture, extendOne, { ...fields, dry_run: true })
-      expect(dry.status).toBe(200)
+      const date = end === "tomorrow" ? instant : end
+      expectSuccess(dry, { total: 1, data: { new_end_date: date, end_date: date } })
       expect((await endDatesOf(fixture))[0]).toBe(start)
       const response = await extend(fixture, extendOne, fields, crypto.randomUUID())
       const [found = ""] = await endDatesOf(fixture)
@@ -315,11 +316,29 @@ const durationTests = (test: ServerTest): void => {
     expectInvalid(await extend(fixture, extendOne, { extend_by: "P1D", from: "end" }, "past"))
   })
 
+  test("of one by a duration is made once with an idempotency key, or by whoever expects the date", async (fixture) => {
+    const body = { extend_by: "P1D" }
+    const end = "2097-01-02T00:00:00.000Z"
+    const next = "2097-01-03T00:00:00.000Z"
+    for (const replayed of [undefined, "true"]) {
+      const response = await extend(fixture, extendOne, body, "once")
+      expectSuccess(response, { total: 1, data: { new_end_date: end, end_date: end } })
+      expect(response.headers["idempotent-replayed"]).toBe(replayed)
+    }
+    const expecting = { ...body, expected_end_date: end }
+    expectSuccess(await extend(fixture, extendOne, expecting), {
+      total: 1,
+      data: { new_end_date: next, end_date: next },
+    })
+    const late = await extend(fixture, extendOne, expecting)
+    expectFailure(late, 409, "END_DATE_CONFLICT", { current_end_date: next })
+  })
+
   test("of all ends every membership later, once with an idempotency key, after a preview", async (fixture) => {
     const ended = new Date(Date.now() - 3_600_000).toISOString()
     await grant(fixture, ended, "1003")
     const body = { extend_by: "P3D" }
-    const end = "2027-01-04T00:00:00.000Z"
+    const end = "2097-01-04T00:00:00.000Z"
     const after = new Date(Date.parse(ended) + 3 * 86_400_000).toISOString()
     expectSuccess(await extend(fixture, extendAll, { ...body, dry_run: true }), {
       total: 3,
@@ -388,7 +407,7 @@ const undoTests = (test: ServerTest): void => {
     expect(dataOf(preview)).toMatchObject({ total: 3, would_shorten: 3 })
     const undone = await operate("POST", undo, { reason: "a mistake" })
     expectSuccess(undone, { total: 3, data: { total: 3 } })
-    const end = "2027-01-03T00:00:00.000Z"
+    const end = "2097-01-03T00:00:00.000Z"
     expect(await endDatesOf(fixture)).toEqual([end, end, end])
     expectFailure(await operate("POST", undo), 409, "BULK_EXTENSION_UNDONE")
     expect(itemsOf(await operate("GET", `${members}/1001/history`))).toMatchObject([
@@ -455,6 +474,9 @@ const previewTests = (test: ServerTest): void => {
     expect(nobody["events"]).toEqual({ total: 0, by_type: {}, first: [] })
     const { id } = await tenure.webhooks.create({ projectId: "p1", url })
     await tenure.webhooks.create({ projectId: "p1", url, eventTypes: ["membership.granted"] })
+    const kept = { ...dry, extend: "2096-12-31T00:00:00.000Z", mode: "never_shorten" }
+    const none = dataOf(await extend(fixture, extendOne, kept))
+    expect(none["events"]).toEqual({ total: 0, by_type: {}, first: [] })
     const changed = { user_id: "1001", new_end_date: validDate, reason: "invoice 117" }
     expectSuccess(await extend(fixture, extendOne, one), {
       total: 1,
@@ -469,8 +491,16 @@ const previewTests = (test: ServerTest): void => {
       data: { ...counts, events: preview(id, "memberships.imported", { total: 1 }) },
     })
     expectSuccess(await importBy("dry_run=true"), { total: 1, data: counts })
-    for (const query of ["events=true", "dry_run=yes", "dry_run=true&dry_run=true", "dryRun=true"])
+    for (const query of [
+      "events=true",
+      "dry_run=false&events=true",
+      "dry_run=yes",
+      "dry_run=true&events=1",
+      "dry_run=true&dry_run=true",
+      "dryRun=true",
+    ]) {
       expectInvalid(await importBy(query))
+    }
     const bad = await operate("POST", `${imports}?dry_run=true`, `${line}\n{}`, asLines)
     expect(bad.status).toBe(422)
     expect(await endDatesOf(fixture)).toEqual(unchanged)

@@ -25,6 +25,7 @@ import {
 } from "../harness.ts"
 
 const keys = "/v2/api-keys"
+const otherEvents = "/v2/projects/p2/events"
 
 /** Returns functions to send requests with a new admin's key. */
 const asAdmin = async (
@@ -95,6 +96,9 @@ const apiKeyTests = (test: ServerTest): void => {
     expect(itemsOf(await list())).toContainEqual(expect.objectContaining({ id, projects }))
     const data = { key_id: id, role: "client", projects, read_only: false }
     expectSuccess(await fixture.call("GET", "/v2/identity", { token }), { data })
+    for (const path of [events, otherEvents]) {
+      expect((await fixture.call("GET", path, { token })).status).toBe(200)
+    }
   })
 
   test("are listed in pages", async (fixture) => {
@@ -163,7 +167,6 @@ const apiKeyTests = (test: ServerTest): void => {
 }
 
 const tickets = "/v2/realtime/tickets"
-const otherEvents = "/v2/projects/p2/events"
 
 /** Issues a ticket for the feed in `p1`. */
 const issueTicket = async ({ call }: Fixture, token?: string): Promise<string> => {
