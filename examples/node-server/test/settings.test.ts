@@ -104,7 +104,7 @@ describe("a variable", () => {
     )
     const idle = { DATABASE_SCHEMA: "a", DATABASE_MIGRATE: "true" }
     expect(messageOf({ DATABASE_URL, PORT: "80", METRICS_PORT: "80", ...idle })).toMatch(
-      /^METRICS_PORT must be .*\nDATABASE_MIGRATE needs .*\nDATABASE_SCHEMA needs .*$/,
+      /^METRICS_PORT must be another one than PORT, 80\nDATABASE_MIGRATE needs .*\nDATABASE_SCHEMA needs .*$/,
     )
   })
 

@@ -105,8 +105,11 @@ it("a response over HTTP/2 does not close the connection", async () => {
 })
 
 it("a request for a WebSocket is answered 426, because HTTP/2 has none in this form", async () => {
-  const { call } = await serving()
-  expect(await call(undefined, { ":method": "GET", ":path": "/v2/realtime" })).toMatchObject({
+  const { request } = await serving()
+  const stream = request({ ":method": "GET", ":path": "/v2/realtime" }).end()
+  const [headers] = await once(stream, "response")
+  expect(headers).toMatchObject({ ":status": 426 })
+  expect(JSON.parse(await text(stream))).toMatchObject({
     code: 426,
     error: { error_code: "UPGRADE_REQUIRED" },
   })

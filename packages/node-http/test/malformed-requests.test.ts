@@ -110,21 +110,26 @@ describe("a request that is not valid HTTP", () => {
 })
 
 describe("a method that Node does not know", () => {
-  it("is answered 405 behind other requests, like any other method that the path does not allow", () =>
-    serving(async ({ token, url }) => {
-      for (const method of ["BREW", "constructor", "__proto__", "get"]) {
-        const brew = authorized(`${method} ${webhooks}?x`, token)
-        const raw = await exchange(url, lines("GET / HTTP/1.1", "Host: a") + brew)
-        expect(parseResponses(raw)).toMatchObject([
-          { status: 404 },
-          {
-            status: 405,
-            headers: { allow: "GET, POST" },
-            body: { method, path: webhooks, code: 405 },
-          },
-        ])
-      }
-    }))
+  it.each([
+    ["alone", "", []],
+    ["behind other requests", lines("GET / HTTP/1.1", "Host: a"), [{ status: 404 }]],
+  ])(
+    "is answered 405 %s, like any other method that the path does not allow",
+    (_name, earlier, answers) =>
+      serving(async ({ token, url }) => {
+        for (const method of ["BREW", "constructor", "__proto__", "get"]) {
+          const raw = await exchange(url, earlier + authorized(`${method} ${webhooks}?x`, token))
+          expect(parseResponses(raw)).toMatchObject([
+            ...answers,
+            {
+              status: 405,
+              headers: { allow: "GET, POST" },
+              body: { method, path: webhooks, code: 405 },
+            },
+          ])
+        }
+      }),
+  )
 
   it("is answered 431 if the header is too long", () =>
     serving(async ({ url }) => {
