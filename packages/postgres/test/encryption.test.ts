@@ -145,6 +145,7 @@ describe("encrypted secrets that cannot be read", () => {
   it("hide no other webhook, and are told from it", async () => {
     const tenure = await start(first)
     const added = [await create(tenure), await create(tenure), await create(tenure)]
+    expect(await dump()).not.toMatch(/whsec_|whsk_/)
     const [one, broken, other] = added
     await update(`secret = replace(secret, 'enc_k1_', 'enc_k9_') WHERE id = '${broken?.webhookId}'`)
     // Without what the first one has decrypted before.
@@ -250,7 +251,7 @@ describe("rewriteSecrets", () => {
     await addWebhook(server)
     const secrets = await secretsOf(server)
     const { webhookId } = await addWebhook(server)
-    await update(`secret = 'whsec_broken', previous_secret = NULL WHERE id = '${webhookId}'`)
+    await update(`secret = 'whsec_broken' WHERE id = '${webhookId}'`)
     const { changed, problems } = await rewrite(rotated)
     expect(changed).toBe(1)
     expect(problems).toEqual([expect.stringContaining(webhookId)])
@@ -292,7 +293,7 @@ describe("rows that something else than Tenure has written", () => {
        FROM ${schema}.projects WHERE id = 'not an id'`,
     )
     await insertEvent("not an id", eventId.replace(/1$/, "2"), "'{}'")
-    const { secret: _, ...webhook } = await create(tenure)
+    const { secret: _, ...webhook } = await create(tenure, intactUrl)
     await insertDeliveries(projectId, eventId.replace(/1$/, "3"))
     // Too long for a message of the protocol.
     await insertEvent(projectId, eventId, "repeat('x', 20 * 1024 * 1024)")
@@ -305,7 +306,7 @@ describe("rows that something else than Tenure has written", () => {
     await tenure.webhooks.replay({ ...webhook, eventId })
     await expect.poll(reasons).toEqual([unreadable, unreadable])
     expect(await send(tenure, webhook.webhookId)).toEqual(["delivered"])
-    expect(sent).toHaveLength(2)
+    expect(sent.map(({ url }) => url)).toEqual([intactUrl, intactUrl])
   })
 
   it("a secret or a key that is invalid sends nothing to its webhook, and stops no other", async () => {

@@ -415,10 +415,11 @@ describe("claims that wait in a process", () => {
   it("keep other processes from claiming deliveries of the same webhook, and are given back when it is gone", async () => {
     const there = startStores()
     start()
-    await publish(webhook.url, 10)
+    await publish(webhook.url, 20)
     expect(await there.claim(6)).toHaveLength(10)
     await freeLanes()
     expect(await here.claim(6)).toEqual([])
+    await here.sql(`DELETE FROM ${deliveries} WHERE state = 'ready'`)
     expect(await takeOver(10)).toHaveLength(10)
   })
 

@@ -175,12 +175,14 @@ describe("a statement for several clients", () => {
     [
       "nothing to a client with an empty bucket, and its tokens to those behind",
       [
+        demand(1, ["empty address", 3]),
         demand(5, ["one", 5], ["empty", 1, 9]),
         demand(5, ["one", 5], ["empty of bursts", 9, 1]),
         demand(5, ["one", 5], ["full", 9, 9]),
       ],
-      ["0 of 0", "0 of 0", "5 of 5"],
+      ["0 of 0", "0 of 0", "0 of 0", "5 of 5"],
       [
+        demand(3, ["empty address", 3]),
         demand(1, ["before", 9], ["empty", 1, 9]),
         demand(1, ["before", 9], ["empty of bursts", 9, 1]),
       ],

@@ -1,7 +1,7 @@
 /** The roles of the documentation: one that owns the tables, and one that owns nothing, with which all stores are certified. */
 
 import type { PgClient } from "@effect/sql-pg"
-import { createTenure } from "@tenure/core"
+import { type Fault, createTenure } from "@tenure/core"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest"
@@ -56,19 +56,27 @@ beforeAll(async () => {
 afterAll(() => execute(clientOf(inject("databaseUrl")), ...drop))
 
 const refusal = { reason: { cause: { code: "42501" } } }
+const faults: Array<Fault> = []
 const start = () =>
   createTenure({
     stores: postgres({ url: app, migrate: false }),
     transport: recordingTransport().transport,
     webhooks: { missingKeys: "allow" },
+    onError: (fault) => void faults.push(fault),
   })
 
 describe("a role that owns nothing", () => {
-  it("deletes what is old, and encrypts secrets", async () => {
-    const { close, memberships, webhooks } = await start()
-    await memberships.createProject("p1")
-    await webhooks.create({ projectId: "p1", url: "https://receiver.example/a" })
+  it("delivers, deletes what is old, and encrypts secrets", async () => {
+    const { close, events, isReady, memberships, webhooks } = await start()
+    const projectId = "p1"
+    await memberships.createProject(projectId)
+    const { id } = await webhooks.create({ projectId, url: "https://receiver.example/a" })
+    await events.publish({ projectId, type: "a.b", data: {} })
+    const deliveries = () => webhooks.deliveries({ projectId, webhookId: id })
+    await expect.poll(deliveries).toMatchObject([{ state: "delivered" }])
+    await expect.poll(isReady).toBe(true)
     await close()
+    expect(faults).toEqual([])
     const rows = async (statement: string, ...params: ReadonlyArray<unknown>) =>
       (await on(asApp, sql(statement, params))).length
     await execute(
