@@ -2,7 +2,7 @@
 
 import { describe, expect } from "@effect/vitest"
 import { makeDecideAnnouncement, reminderLeads } from "@tenure/core/internal"
-import { EndDate, type EventId, MembershipStore, Millis } from "@tenure/core/store"
+import { type BulkChange, EndDate, type EventId, MembershipStore, Millis } from "@tenure/core/store"
 import { Fixture } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import { settleBulkExtensions } from "../src/retention.ts"
@@ -134,12 +134,13 @@ describe("settling bulk extensions", () => {
   const settle = sql(settleBulkExtensions(`"${schema}"`))
   const settleAll = Effect.repeat(settle, { while: (rows) => rows.length > 0 })
   const openCount = countRows(`${schema}.bulk_extensions WHERE state <> 'settled'`)
-  const lengthen = (store: Store) =>
+  /** Makes a bulk extension. Returns its id. */
+  const extendAll = (store: Store, bulk: BulkChange) =>
     Effect.suspend(() => {
-      const bulk = { mode: "extendBy", by: Millis(dayMillis) } as const
       const extension = { ...change(p1), bulk }
       return Effect.as(store.extendAll(extension), extension.event.id)
     })
+  const lengthen = (store: Store) => extendAll(store, { mode: "extendBy", by: Millis(dayMillis) })
 
   const undo = (store: Store, bulkExtensionId: EventId | undefined) =>
     store.undoBulkExtension({
@@ -159,12 +160,11 @@ describe("settling bulk extensions", () => {
     // All get places in the list of ends.
     yield* endingPages(EndDate(Date.now() + 1000 * dayMillis), 1000)
     for (let count = 0; count < 70; count++) {
-      if (count % 10 === 3)
-        yield* setAll(store, EndDate(Date.now() + 20 * dayMillis), "neverShorten")
-      else {
-        const id = yield* lengthen(store)
-        if (count % 7 === 0) yield* undo(store, id)
-      }
+      const soon = EndDate(Date.now() + 20 * dayMillis)
+      const id = yield* count % 10 === 3
+        ? extendAll(store, { mode: "neverShorten", endDate: soon })
+        : lengthen(store)
+      if (count % 7 === 0) yield* undo(store, id)
       const [first] = yield* store.list(p1, { after: undefined, limit: 1, only: undefined })
       const endDate = EndDate(Date.now() + count * dayMillis)
       yield* store.extend({ ...change(p1), userId: first?.userId ?? u1, endDate })

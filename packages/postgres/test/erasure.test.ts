@@ -192,6 +192,14 @@ describe("an erasure while a transaction is open that has published events of th
     { until: (rows) => rows.length > 0 },
   )
 
+  /** Waits until the erasure has looked which transactions it has to wait for. */
+  const hasLooked = Effect.repeat(
+    sql(`
+      SELECT FROM pg_stat_activity a JOIN ${schema}.audit e ON e.action = 'person_erased' AND a.query_start >= e.at
+      WHERE a.pid <> pg_backend_pid() AND a.query LIKE '%"${schema}".events''::regclass%'`),
+    { until: (rows) => rows.length > 0 },
+  )
+
   /** Starts to erase a member while the transaction is open. */
   const startErasing = Effect.tap(
     Effect.flatMap(MembershipStore, (store) =>
@@ -212,7 +220,7 @@ describe("an erasure while a transaction is open that has published events of th
     )
 
   onMembers("waits for one that is about to be committed", function* () {
-    const fiber = yield* during(publish, Effect.tap(startErasing, Effect.sleep(100)))
+    const fiber = yield* during(publish, Effect.tap(startErasing, hasLooked))
     yield* Fiber.join(fiber)
     expect(yield* userIds).toEqual([null, u2])
     expect(yield* pending).toEqual([])
