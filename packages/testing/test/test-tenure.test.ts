@@ -419,9 +419,9 @@ describe("webhooks that are forwarded", () => {
       response.writeHead(202).end("taken")
     })
     onTestFinished(() => void server.close())
-    const port = await freePort()
-    await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve))
-    const url = `http://127.0.0.1:${port}/hook`
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+    const address = server.address()
+    const url = `http://127.0.0.1:${typeof address === "object" ? address?.port : ""}/hook`
     await tenure.memberships.grant({ projectId: "p1", userId: "1", endDate: february })
     const [granted] = await webhooks.forward(url)
     expect(granted).toMatchObject({ status: 202, body: "taken" })

@@ -158,6 +158,8 @@ const addTests = ({ advance, test }: StoreTests): void => {
     const opened: ApiKey = { ...limited, projects: "all" }
     expect(yield* store.add({ ...apiKey("another"), projects: "all" }, occasion)).toEqual(opened)
     expect(yield* store.list(all)).toEqual([key, opened])
+    const found = [yield* store.find(key.digest), yield* store.find(limited.digest)]
+    expect(found).toEqual([key, opened])
   })
 
   test.each([
@@ -379,10 +381,13 @@ export const ticketStoreSuite = (on: StoreTests): void => {
   test("lets a ticket that was added while the clock was ahead live, and counts it, no longer than others", function* () {
     const store = yield* TicketStore
     const tickets = Array.from({ length: bounds.most }, () => ticketOf("a key"))
+    const other = ticketOf("another")
     yield* advance(dayMillis)
-    yield* Effect.forEach(tickets, (ticket) => store.add(ticket, bounds))
+    yield* Effect.forEach([...tickets, other], (ticket) => store.add(ticket, bounds))
     yield* advance(-dayMillis)
     yield* advance(bounds.lifeMillis + 1)
+    // Before another ticket is added, which may remove those that have expired.
+    expect(yield* store.take(other.digest)).toBeUndefined()
     const ticket = ticketOf("a key")
     yield* store.add(ticket, bounds)
     expect(yield* store.take(ticket.digest)).toEqual(ticket)

@@ -202,19 +202,26 @@ const announcingTests = (tests: StoreTests): void => {
 
     announced(
       "are reminders that are late for another reason, whatever was changed but the date",
-      function* ({ grant, store, sweep }) {
+      function* ({ extend, extendAll, grant, store, sweep, undo }) {
         yield* grant(u1, 8)
-        yield* grant(u2, 8)
+        yield* grant(u2, 20)
+        yield* extendAll("neverShorten", 8)
+        yield* extend(u2, 8)
         yield* days(2)
-        // The same date again.
+        // The same date again, and a bulk extension without an effect.
         const { endDate } = yield* store.find(p1, u2)
-        const extension = { ...change(p1), userId: u2, endDate }
-        yield* store.extend({ ...extension, expectedEndDate: endDate })
-        yield* store.extend({ ...extension, ...change(p1), mode: "neverShorten" })
+        const same = () => ({ ...change(p1), userId: u2, endDate })
+        yield* store.grant(same())
+        yield* store.extend({ ...same(), expectedEndDate: endDate })
+        yield* store.extend({ ...same(), mode: "neverShorten" })
+        yield* undo(yield* extendAll("neverShorten", 3))
         expect(yield* sweep).toEqual([
           ["membership.expiring", u1, 7],
           ["membership.expiring", u2, 7],
         ])
+        // Nor does it come again for the same date.
+        yield* store.grant(same())
+        expect(yield* sweep).toEqual([])
       },
     )
 
@@ -265,7 +272,7 @@ const announcingTests = (tests: StoreTests): void => {
           [1, u1],
         ] as const) {
           yield* days(passed)
-          yield* expiry.watch(more)
+          if (user === u2) yield* expiry.watch(more)
           const swept = yield* eventually(drain(expiry, judge))
           const reminded = { user_id: user, reminder: 3 * 86_400 }
           expect(swept.map(({ body }) => JSON.parse(body).data)).toMatchObject([reminded])

@@ -64,7 +64,7 @@ type Model = Map<string, NaiveBucket>
 
 // In some sequences, each bucket is the first to be empty.
 export const modelPolicies: BucketPolicies = {
-  address: bucketPolicy({ limit: 5, window: Millis(10_000_000) }),
+  address: bucketPolicy({ limit: 5, window: Millis(10_000_000), capacity: 6 }),
   key: bucketPolicy({ limit: 3, window: Millis(12_000_000) }),
   burst: bucketPolicy({ limit: 10, window: Millis(10_000_000), capacity: 2 }),
 }
@@ -142,6 +142,8 @@ const modelTests = ({ advance, property }: StoreTests): void =>
           yield* advance(step.millis)
         } else {
           const taken = yield* take(step.client, modelPolicies)
+          if (step.client.keyId === undefined)
+            expect([taken.key, taken.burst]).toEqual([taken.now, taken.now])
           expect({ admitted: taken.admitted, ...remainders(taken, modelPolicies) }).toEqual(
             takeNaively(model, step.client, now),
           )

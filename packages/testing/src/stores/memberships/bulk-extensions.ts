@@ -61,6 +61,14 @@ const undoTests = ({ describe, test }: StoreTests): void => {
       yield* expectFailure("EndDateConflict", stale)
       yield* store.extend({ ...extension, ...change(p1), mode: "neverShorten" })
       expect(yield* endDateOf(u1)).toBe(in2029)
+      const target = { bulkExtensionId: id, madeAfter: longAgo }
+      expect(yield* store.previewUndo(p1, target)).toEqual({
+        total: 2,
+        shortened: 1,
+        reactivated: 0,
+        capped: 0,
+        examples: [{ userId: u1, endDate: in2029, wouldEnd: in2027 }],
+      })
       yield* undo(id)
       expect(yield* endDateOf(u1)).toBe(in2027)
     })

@@ -10,7 +10,7 @@ import {
   noMetadata,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
-import { draft, in2027, in2028, longAgo, p1, u1, u2, u3 } from "../../support/fixtures.ts"
+import { draft, in2027, in2028, in2029, longAgo, p1, u1, u2, u3 } from "../../support/fixtures.ts"
 import { deliveriesOf } from "../outbox/steps.ts"
 import { addWebhook, dayMillis } from "../steps.ts"
 import { nowhere } from "./model.ts"
@@ -31,6 +31,10 @@ type Kind = readonly [
 /** Changes of end dates. */
 export const datingChanges: ReadonlyArray<Kind> = [
   ["a grant", (store, change) => store.grant({ ...change, userId: u3, endDate: in2028 })],
+  [
+    "a grant to a member",
+    (store, change) => store.grant({ ...change, userId: u1, endDate: in2029 }),
+  ],
   [
     "an import",
     (store, change) => store.import({ ...change, memberships: [{ userId: u3, endDate: in2027 }] }),

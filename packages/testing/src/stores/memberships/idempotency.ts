@@ -126,7 +126,7 @@ export const onceTests = (on: StoreTests): void => {
         // An erasure has an answer of its own.
         const answer = name === "an erasure" ? undefined : "an answer"
         const key = { ...once(), answer }
-        const answers = yield* answersToRepeated(8, () => make(store, common(key)))
+        const answers = yield* answersToRepeated(12, () => make(store, common(key)))
         const repeated = answer ?? firstOf(answers)
         expect(new Set(answers)).toEqual(new Set([repeated]))
         expect(yield* make(store, common(key))).toEqual(replayedResponse(repeated))
@@ -135,6 +135,14 @@ export const onceTests = (on: StoreTests): void => {
         expect(yield* counts).toEqual([writesOf(name), writesOf(name)])
       },
     )
+
+    test.each(kinds)("makes %s once without an answer, too", function* ([name, make]) {
+      const { counts, store } = yield* observed
+      const key = once()
+      expect(isReplayedResponse(yield* make(store, common(key)))).toBe(false)
+      expect(isReplayedResponse(yield* make(store, common(key)))).toBe(true)
+      expect(yield* counts).toEqual([writesOf(name), writesOf(name)])
+    })
 
     test("returns the total of the bulk extension that was made, also if it is recalled", function* () {
       const { store } = yield* observed

@@ -125,8 +125,14 @@ const movingTests = ({ test }: StoreTests): void => {
     expect(granted?.body).toContain(JSON.stringify(joined))
     expect(yield* found(u2)).toEqual(membership(u2, in2028, joined))
     expect(yield* store.findProject(p1)).toMatchObject({ memberships: 1 })
-    const [row] = yield* store.history(p1, { ...history, userId: u2 })
-    expect(row).toMatchObject({ action: "moved", from: in2028, to: in2028 })
+    // Also if that is the date of the user who moves.
+    yield* store.grant({ ...change(p1), userId: u3, endDate: in2027 })
+    yield* move(u2, u3)
+    expect(yield* found(u3)).toEqual(membership(u3, in2028, joined))
+    expect(yield* store.history(p1, { ...history, userId: u3 })).toMatchObject([
+      { action: "moved", from: in2027, to: in2028 },
+      { action: "granted" },
+    ])
   })
 
   test("stays as it is if either user's is not as expected", function* () {

@@ -71,6 +71,7 @@ const expectAudited = Effect.fnUntraced(function* (projectId = p1) {
   const members = yield* store.list(projectId, { after: undefined, limit: 10 })
   const dates = new Map(members.map(({ endDate, userId }) => [userId, endDate]))
   expect(users.map((user) => dates.get(user))).toEqual(users.map((user) => replayed(rows, user)))
+  expect((yield* store.findProject(projectId)).memberships).toBe(members.length)
 })
 
 /** Repeats a check until it holds: a database may still be at work when its caller is gone. */
@@ -337,6 +338,11 @@ export const eventTests = ({ describe, test }: StoreTests): void => {
       yield* store.extend({ ...change(p1, "extended"), userId: u1, endDate: in2027 })
       yield* store.extendAll({ ...change(p2, "bulk"), bulk: { endDate: in2027, mode: "set" } })
       expect((yield* claimedTypes).toSorted()).toEqual(["bulk", "extended", "granted"])
+      const rows = yield* store.history(p1, { userId: u1, limit: 2 })
+      expect(rows).toMatchObject([
+        { action: "extended", from: in2027, to: in2027 },
+        { action: "granted", from: in2027, to: in2027 },
+      ])
       const [row] = yield* store.history(p2, everything)
       expect(row).toMatchObject({ action: "bulk_extended", to: in2027 })
     })

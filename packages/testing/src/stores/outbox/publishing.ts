@@ -54,8 +54,7 @@ export const publishingTests = ({ describe, test }: StoreTests): void => {
       expect(claimed.map(({ webhook }) => webhook)).toEqual(
         expect.arrayContaining(webhooks.map(claimedWebhook)),
       )
-      for (const one of claimed)
-        expect(one).toMatchObject({ event: { id, body }, attemptNumber: 1 })
+      for (const one of claimed) expect([one.event, one.attemptNumber]).toEqual([{ id, body }, 1])
     })
 
     test("stores bodies unchanged", function* () {

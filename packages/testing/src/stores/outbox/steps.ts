@@ -160,10 +160,12 @@ export const attemptAll = (result: AttemptResult) =>
 export const disable = Effect.fnUntraced(function* (webhooks: ReadonlyArray<StoredWebhook>) {
   const outbox = yield* Outbox
   for (const { id, projectId } of webhooks) yield* outbox.publishTo(event(projectId), id)
-  for (const one of yield* claims()) {
+  const outcomes = yield* Effect.forEach(yield* claims(), (one) => {
     const isGone = webhooks.some(({ id }) => id === one.webhook.webhookId)
-    yield* settle(one, isGone ? gone(undefined, one.webhook.projectId) : delivered)
-  }
+    return settle(one, isGone ? gone(undefined, one.webhook.projectId) : delivered)
+  })
+  const disabled = outcomes.filter((outcome) => outcome === "WebhookDisabled")
+  expect(disabled).toHaveLength(webhooks.length)
 })
 
 /** Selects what to replay: by default, all that was given up. */
