@@ -84,15 +84,27 @@ const segment = "pg_wal/000000010000000000000001"
 
 describe("a database", () => {
   it.each<[string, Damage, RegExp]>([
-    ["without PG_VERSION", remove("PG_VERSION"), /file PG_VERSION is missing/],
-    ["with an empty PG_VERSION", truncate("PG_VERSION"), /file PG_VERSION is empty/],
+    ["without PG_VERSION", remove("PG_VERSION"), /damaged: the file PG_VERSION is missing/],
+    ["with an empty PG_VERSION", truncate("PG_VERSION"), /damaged: the file PG_VERSION is empty/],
     ["whose PG_VERSION is a folder", empty("PG_VERSION"), /damaged: PG_VERSION is not a file/],
     ["of another version", write("PG_VERSION", "17\n"), /initialized by PostgreSQL version 17/],
     ["without pg_control", remove(control), /damaged: the file global\/pg_control is missing/],
-    ["with an empty pg_control", truncate(control), /the file global\/pg_control is empty/],
-    ["whose pg_control is cut off", truncate(control, 100), /not read file "global\/pg_control"/],
+    [
+      "with an empty pg_control",
+      truncate(control),
+      /damaged: the file global\/pg_control is empty/,
+    ],
+    [
+      "whose pg_control is cut off",
+      truncate(control, 100),
+      /could not read file "global\/pg_control"/,
+    ],
     ["whose pg_control has zeros", write(control, Buffer.alloc(8192)), /incompatible/],
-    ["without both", remove("PG_VERSION", control), /damaged: the file PG_VERSION is missing/],
+    [
+      "without PG_VERSION and pg_control",
+      remove("PG_VERSION", control),
+      /damaged: the file PG_VERSION is missing/,
+    ],
     ["that is an empty folder", empty("."), /damaged: the folder database is empty/],
     ["that is a file", write(".", "a file"), /damaged: database is not a folder/],
     [
@@ -114,7 +126,11 @@ describe("a database", () => {
     ["without commits", remove("pg_xact"), /damaged: the folder pg_xact is missing/],
     ["with empty commits", empty("pg_xact"), /damaged: the folder pg_xact has no files/],
     ["without an empty folder", remove("pg_notify"), /damaged: the folder pg_notify is missing/],
-    ["without the map of its files", remove(map), /file global\/pg_filenode.map is missing/],
+    [
+      "without the map of its files",
+      remove(map),
+      /damaged: the file global\/pg_filenode.map is missing/,
+    ],
     ["without settings", remove("postgresql.conf"), /the file postgresql.conf is missing/],
   ])("%s is refused, and stays as it is", async (_, damage, reason) => {
     const folder = damaged(damage)
