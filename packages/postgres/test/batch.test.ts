@@ -111,6 +111,19 @@ describe("items", () => {
     expect(batches).toEqual([[1, 13, 2], [1], [13], [2]])
   })
 
+  test("run alone beside each other, so that one that waits for a lock holds up no other", function* () {
+    const locked = yield* Latch.make()
+    const { all, batches, join, start } = yield* gathering({
+      runAlone: (items) => Effect.as(items.includes(7) ? locked.await : Effect.void, items),
+    })
+    const waiting = yield* start(7)
+    expect(yield* all(8)).toEqual([Exit.succeed(8)])
+    expect(batches).toEqual([[7, 8]])
+    expect(waiting[0]?.pollUnsafe()).toBeUndefined()
+    yield* locked.open
+    expect(yield* join(waiting)).toEqual([Exit.succeed(7)])
+  })
+
   test("fail together after any other error, and do not run again", function* () {
     const { all, batches } = yield* gathering({})
     expect(yield* all(1, 4)).toEqual([Exit.fail("unavailable"), Exit.fail("unavailable")])

@@ -250,6 +250,13 @@ onStores(
   },
 )
 
+onStores("a webhook waits for one that is being added, and counts it for the limit", function* () {
+  const store = yield* WebhookStore
+  const add = Effect.suspend(() => store.add(Fixture.makeWebhook(p1), 1, occasion))
+  const waiting = yield* during(add, startBlocked(Effect.flip(add)))
+  expect(yield* Fiber.join(waiting)).toMatchObject({ _tag: "WebhookLimitReached" })
+})
+
 onStores(
   "a webhook beside more than a thousand that fail is reached by the third claim, because claims continue where the last one stopped",
   function* () {

@@ -136,7 +136,7 @@ export const executorOf = (schema: string) =>
   )
 
 /** Claims what is due, up to a number of deliveries, even of one webhook. */
-export const claimUpTo = (most: number) =>
+export const claimUpTo = (most: number, leaseMillis = 60_000) =>
   Effect.flatMap(Outbox, (outbox) =>
     outbox.claim({
       limit: most,
@@ -144,7 +144,7 @@ export const claimUpTo = (most: number) =>
       perWebhook: { least: most, most },
       perProject: 10 * most,
       ahead: new Map(),
-      leaseMillis: 60_000,
+      leaseMillis,
     }),
   )
 

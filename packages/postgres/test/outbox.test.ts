@@ -9,6 +9,7 @@ import {
   MembershipStore,
   Outbox,
   type StoredWebhook,
+  WebhookId,
   WebhookStore,
   webhookRatePolicy,
 } from "@tenure/core/store"
@@ -18,6 +19,7 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as References from "effect/References"
+import * as Schedule from "effect/Schedule"
 import { postgresLayer } from "../src/index.ts"
 import { type SettledRow, pickSettle, settle } from "../src/outbox.sql.ts"
 import { blocksReadBy } from "./blocks.ts"
@@ -186,6 +188,98 @@ describe("deliveries of an ordered webhook", () => {
     expect(rows).toMatchObject(
       events.map((id) => ({ event_id: id, state: "ready", member: expect.anything() })),
     )
+  })
+})
+
+describe("a dispatcher is told to abort the attempts", () => {
+  /** Waits until a dispatcher is told of a webhook, perhaps after others. */
+  const told = ({ id }: StoredWebhook) =>
+    Effect.repeat(
+      Outbox.use(({ nextChange }) => nextChange),
+      { until: (change) => change._tag === "Stopped" && change.webhookId === id },
+    )
+
+  const remove = ({ id }: StoredWebhook) =>
+    WebhookStore.use((store) => store.remove(p1, id, occasion))
+
+  const disable = (webhook: StoredWebhook) => {
+    const settings = { ...webhook, disabled: { at: 0, by: "request" } } as const
+    const changed = { expected: webhook, settings, changes: [] }
+    return WebhookStore.use((store) =>
+      store.update({ projectId: p1, webhookId: webhook.id }, changed, occasion),
+    )
+  }
+
+  for (const [what, stop] of [
+    ["is removed", remove],
+    ["is disabled by request", disable],
+  ] as const)
+    onStores(`for a webhook that ${what}, by a notification`, function* () {
+      const { nextChange } = yield* Outbox
+      // One from before it listens is lost.
+      yield* Effect.repeat(
+        Effect.gen(function* () {
+          yield* stop(yield* add())
+          return yield* nextChange
+        }),
+        { until: ({ _tag }) => _tag === "Stopped" },
+      )
+      const webhook = yield* add()
+      yield* stop(webhook)
+      yield* told(webhook)
+    })
+
+  for (const [what, change] of [
+    ["removed", `DELETE FROM ${schema}.webhooks`],
+    [
+      "disabled by request",
+      `UPDATE ${schema}.webhooks SET disabled_at = now(), disabled_by = 'request'`,
+    ],
+  ] as const)
+    onStores(`for a webhook that was ${what}, if the notification is lost`, function* () {
+      const webhook = yield* add()
+      yield* publish("ada")
+      yield* claimOne
+      yield* sql(change)
+      yield* told(webhook)
+    })
+})
+
+describe("a dispatcher", () => {
+  const now = "clock_timestamp()"
+
+  /** Adds another dispatcher. */
+  const insertOther = (seenAt: string, busyAt = "to_timestamp(0)") =>
+    `INSERT INTO ${schema}.dispatchers (id, seen_at, since, busy_at)
+     VALUES (gen_random_uuid(), ${seenAt}, ${seenAt}, ${busyAt})`
+
+  for (const [when, seenAt] of [
+    ["died", `${now} - interval '1 minute'`],
+    ["died before the clock was set back", `${now} + interval '1 year'`],
+  ] as const)
+    onStores(`takes over the claims of one that ${when}`, function* () {
+      yield* add()
+      yield* publish("ada")
+      const [lost] = (yield* claimUpTo(1, 3_600_000)).claims
+      yield* sql(`
+        WITH other AS (${insertOther(seenAt)} RETURNING id),
+        own AS (UPDATE ${schema}.dispatchers SET since = since - interval '1 minute')
+        UPDATE ${schema}.deliveries SET dispatcher = (SELECT id FROM other)`)
+      const [claim] = yield* Effect.repeat(claims, {
+        until: (all) => all.length > 0,
+        schedule: Schedule.spaced("20 millis"),
+      })
+      expect(claim).toMatchObject({ event: lost?.event, attemptNumber: 2 })
+    })
+
+  onStores("claims beside one that was busy before the clock was set back", function* () {
+    // One in each lane.
+    for (const digit of "0123456789abcdef") {
+      yield* add({ id: WebhookId(`${digit}${crypto.randomUUID().slice(1)}`) })
+    }
+    yield* publish("ada")
+    yield* sql(insertOther(now, `${now} + interval '1 year'`))
+    expect((yield* claimUpTo(100)).claims).toHaveLength(16)
   })
 })
 
