@@ -1,5 +1,6 @@
 /** Deliveries from an event to the last attempt, and what ends them earlier. */
 
+import { inspect } from "node:util"
 import { describe, expect, it } from "@effect/vitest"
 import { memory } from "@tenure/memory"
 import * as Clock from "effect/Clock"
@@ -9,10 +10,13 @@ import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as References from "effect/References"
 import * as Result from "effect/Result"
+import { hostOrigin } from "../../src/base/change-context.ts"
 import { type Event, hooksLayer } from "../../src/events/event.ts"
 import { Outbox } from "../../src/webhooks/outbox.ts"
+import { StoredSecret } from "../../src/webhooks/secrets.ts"
 import { verifySignature } from "../../src/webhooks/signature.ts"
 import { WebhookStore } from "../../src/webhooks/store.ts"
+import { TransportError } from "../../src/webhooks/transport.ts"
 import { Webhooks } from "../../src/webhooks/webhooks.ts"
 import {
   type Receiver,
@@ -222,6 +226,49 @@ const logging = (lines: Array<Line>) =>
 
 /** Collects the events that the host is told of. */
 const telling = (told: Array<Event>) => hooksLayer({ onEvent: (event) => void told.push(event) })
+
+it.effect("no attempt logs a secret of its webhook, however it ends", () => {
+  const lines: Array<string> = []
+  const logger = Logger.make(({ cause, fiber, message }) => {
+    const annotations = fiber.getRef(References.CurrentLogAnnotations)
+    lines.push(inspect([message, cause, annotations], { depth: Infinity }))
+  })
+  const answers: ReadonlyArray<ReturnType<Receiver>> = [
+    Effect.die(new Error("a bug")),
+    Effect.fail(new TransportError({ reason: "ECONNRESET" })),
+    Effect.never,
+    status(500),
+  ]
+  // The clock does not wait for WebCrypto, which signs.
+  const logged = (text: string) =>
+    Effect.repeat(pass("5 seconds"), { until: () => lines.join().includes(text) })
+  return dispatching(
+    function* ({ sent }) {
+      const webhooks = yield* Webhooks
+      const store = yield* WebhookStore
+      const webhook = yield* addWebhook((n) => answers[n - 1] ?? status(410))
+      const ref = { projectId, webhookId: webhook.id }
+      yield* webhooks.update({ ...ref, headers: { authorization: "Bearer hidden" } })
+      yield* webhooks.addSigningKey(ref)
+      const { secret } = yield* webhooks.rotateSecret(ref)
+      const { signingKey = "" } = yield* store.find(projectId, webhook.id)
+      yield* publish
+      yield* logged("A webhook was disabled")
+      expect(sent).toHaveLength(5)
+      yield* webhooks.enable(ref)
+      const damaged = { secret: StoredSecret("whsec_damaged"), previousUntil: 0 }
+      yield* store.rotateSecret(projectId, webhook.id, damaged, { origin: hostOrigin, at: 0 })
+      yield* publish
+      yield* logged("cannot be used")
+      const secrets = [webhook.secret, secret, signingKey, damaged.secret, "_hidden"]
+      for (const one of secrets) expect(lines.join()).not.toContain(one.replace(/^[^_]*_/, ""))
+    },
+    { retrySchedule: ["1 second", "1 second", "1 second", "1 second"] },
+  ).pipe(
+    Effect.provide(Logger.layer([logger])),
+    Effect.provideService(References.MinimumLogLevel, "All"),
+  )
+})
 
 describe("the last attempt", () => {
   it.effect("of a delivery is that after the last delay of the schedule, and is logged", () => {
