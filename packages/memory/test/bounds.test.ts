@@ -61,3 +61,15 @@ describe("the history", () => {
     await tenure.close()
   })
 })
+
+it("as many idempotency keys are kept as were asked for, at least the newer half of them", async () => {
+  const tenure = await createTenure({ stores: memory({ maxIdempotencyKeys: 4 }) })
+  await tenure.memberships.createProject(projectId)
+  const publish = (key: number) =>
+    tenure.events.publish({ projectId, type: "test", data: key, idempotencyKey: String(key) })
+  const ids: Array<string> = []
+  for (const key of [1, 2, 3, 4, 5]) ids.push(await publish(key))
+  for (const key of [3, 4, 5]) expect(await publish(key)).toBe(ids[key - 1])
+  expect(await publish(1)).not.toBe(ids[0])
+  await tenure.close()
+})
