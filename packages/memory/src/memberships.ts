@@ -84,10 +84,10 @@ import {
 
 /** Whether a member's end was told, and bulk extensions since then have not made the member active again. */
 const isLongOver = (
-  { bulkChangedAt }: Project,
+  { changedAt }: AlarmMember,
   { alarm, announced }: Watched,
   endDate: EndDate,
-): boolean => alarm === undefined && announced?.lead === 0 && endDate <= bulkChangedAt
+): boolean => alarm === undefined && announced?.lead === 0 && endDate <= changedAt
 
 /** Creates the expiry part of the membership store. A sweep is one synchronous step. */
 const makeMemoryExpiryStore = (state: State): ExpiryStore => {
@@ -128,11 +128,11 @@ const makeMemoryExpiryStore = (state: State): ExpiryStore => {
     const watched = project.members.watched(userId)
     const dateSetAt = project.members.dateSetAt(userId)
     if (endDate === undefined || watched === undefined || dateSetAt === undefined) return undefined
-    if (isLongOver(project, watched, endDate)) return undefined
+    if (isLongOver(member, watched, endDate)) return undefined
     const { announced } = watched
     const candidate = { projectId: project.id, userId, endDate, dateSetAt, announced }
     const { alarm, announcement } = judge(candidate, now.unix)
-    state.alarms.set(member, alarm)
+    state.alarms.set(project, userId, alarm)
     if (announcement === undefined) return undefined
     watched.announced = { endDate, lead: announcement.lead }
     return announcement
@@ -451,10 +451,8 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
             total,
             undone: undefined,
           })
-          project.bulkChangedAt = at
           const isByDuration = bulk.mode === "extendBy"
-          if (isByDuration) state.alarms.armAll(project)
-          else state.alarms.arm(project, undefined, bulk.endDate)
+          state.alarms.armAll(project, isByDuration ? undefined : bulk.endDate, at)
           const entry = {
             action: bulkActions[bulk.mode],
             userId: undefined,
@@ -478,8 +476,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
           const undone = { at: undo.at, by: auditedOrigin(undo.origin) }
           project.members.undo(id, changeTime(undo.at, now.unix))
           project.bulkExtensions.replace((one) => (one.id === id ? { ...one, undone } : one))
-          project.bulkChangedAt = undo.at
-          state.alarms.armAll(project)
+          state.alarms.armAll(project, undefined, undo.at)
           const entry = {
             action: "bulk_undone",
             userId: undefined,

@@ -292,6 +292,8 @@ export interface Project {
   readonly bulkExtensions: Ring<BulkExtensionRecord>
   /** When a bulk extension was last made or undone, in milliseconds since the epoch. */
   bulkChangedAt: number
+  /** The same of the first one that a pass through the members is due for; `undefined` if there is none. */
+  bulkUnseenSince: number | undefined
   /** The next check for members with a date from a bulk extension; `undefined` for never. */
   alarm: number | undefined
 }
@@ -311,6 +313,7 @@ export const makeProject = (id: ProjectId, history: AuditTrail): Project => ({
   history,
   bulkExtensions: makeRing(mostListed),
   bulkChangedAt: -Infinity,
+  bulkUnseenSince: undefined,
   alarm: undefined,
 })
 
@@ -422,6 +425,8 @@ export const readAuditPage = (
 export interface AlarmMember {
   readonly project: Project
   readonly userId: UserId
+  /** When the first bulk extension was made or undone that this check is for, in milliseconds since the epoch. */
+  readonly changedAt: number
 }
 
 /** A next check for a member, or for the project. Outdated unless the member or project still has it. */
@@ -430,13 +435,18 @@ interface Alarm {
   readonly userId: UserId | undefined
 }
 
+/** A pass through the members of a project. */
+interface Pass extends Pick<AlarmMember, "changedAt"> {
+  readonly userIds: Iterator<UserId, unknown>
+}
+
 /** A project's next checks. */
 interface Agenda {
   readonly alarms: Heap<Alarm>
   /** Above this number, outdated checks are dropped. */
   mostAlarms: number
   /** Members to check in turn, whatever their next checks are. */
-  readonly passes: Array<Iterator<UserId, unknown>>
+  readonly passes: Array<Pass>
 }
 
 /**
@@ -446,12 +456,16 @@ interface Agenda {
 export interface Alarms {
   /** Starts to watch the projects' end dates, as in `ExpiryStore.watch`. Returns when watching began. */
   readonly watch: (leads: ReadonlyArray<number>, now: number, projects: Iterable<Project>) => number
-  /** Ensures a check in time for an end date: one member's, or all members'. */
-  readonly arm: (project: Project, userId: UserId | undefined, endDate: EndDate) => void
-  /** Ensures a check of all members at once. */
-  readonly armAll: (project: Project) => void
+  /** Ensures a check of a member in time for an end date. */
+  readonly arm: (project: Project, userId: UserId, endDate: EndDate) => void
+  /**
+   * Ensures a check of all members after a bulk extension was made or undone: in time for its end date, or at once.
+   *
+   * @param at - when that was, in milliseconds since the epoch
+   */
+  readonly armAll: (project: Project, endDate: EndDate | undefined, at: number) => void
   /** Sets a member's next check. */
-  readonly set: (member: AlarmMember, at: number | undefined) => void
+  readonly set: (project: Project, userId: UserId, at: number | undefined) => void
   /**
    * Yields the members to check, and clears their next checks: one per project in turn, so that a large
    * project does not delay others.
@@ -517,8 +531,17 @@ export const makeAlarms = (): Alarms => {
   }
 
   const begin = (project: Project): void => {
-    agendaOf(project).passes.push(project.members.userIds())
+    const changedAt = project.bulkUnseenSince ?? project.bulkChangedAt
+    agendaOf(project).passes.push({ userIds: project.members.userIds(), changedAt })
+    project.bulkUnseenSince = undefined
     turns.enqueue(project)
+  }
+
+  const arm = (project: Project, userId: UserId | undefined, endDate: EndDate): void => {
+    if (watching === undefined) return
+    const at = endDate - watching.longest
+    const alarm = ownerOf(project, userId)?.alarm
+    if (alarm === undefined || alarm > at) set(project, userId, at)
   }
 
   /**
@@ -533,16 +556,21 @@ export const makeAlarms = (): Alarms => {
   }
 
   /** Returns a project's next member to check, if any. */
-  const nextOf = (project: Project, { alarms, passes }: Agenda, now: number) => {
+  const nextOf = (
+    project: Project,
+    { alarms, passes }: Agenda,
+    now: number,
+  ): AlarmMember | undefined => {
+    const { bulkChangedAt: changedAt } = project
     for (let first = alarms.peek(); first !== undefined && first.at <= now; first = alarms.peek()) {
       alarms.pop()
       if (!counts(project, first)) continue
-      if (first.userId !== undefined) return first.userId
+      if (first.userId !== undefined) return { project, userId: first.userId, changedAt }
       postponeOrBegin(project, now)
     }
     for (let pass = passes[0]; pass !== undefined; pass = passes[0]) {
-      const { done, value } = pass.next()
-      if (done !== true) return value
+      const { done, value } = pass.userIds.next()
+      if (done !== true) return { project, userId: value, changedAt: pass.changedAt }
       passes.shift()
     }
     return undefined
@@ -561,29 +589,30 @@ export const makeAlarms = (): Alarms => {
       return since
     },
 
-    arm: (project, userId, endDate) => {
+    arm,
+
+    armAll: (project, endDate, at) => {
+      project.bulkChangedAt = at
       if (watching === undefined) return
-      const at = endDate - watching.longest
-      const alarm = ownerOf(project, userId)?.alarm
-      if (alarm === undefined || alarm > at) set(project, userId, at)
+      const isDue = project.alarm !== undefined && project.alarm <= at
+      // Before that, those whom earlier ones have made active are active still.
+      project.bulkUnseenSince = isDue ? (project.bulkUnseenSince ?? at) : at
+      if (endDate === undefined) begin(project)
+      else arm(project, undefined, endDate)
     },
 
-    armAll: (project) => {
-      if (watching !== undefined) begin(project)
-    },
-
-    set: ({ project, userId }, at) => set(project, userId, at),
+    set,
 
     due: function* (now) {
       turns.wake(now)
       for (const project of turns.queue()) {
         const agenda = agendaOf(project)
-        const userId = nextOf(project, agenda, now)
-        if (userId === undefined) {
+        const member = nextOf(project, agenda, now)
+        if (member === undefined) {
           turns.park(project, agenda.alarms.peek()?.at ?? Infinity)
         } else {
           turns.requeue(project)
-          yield { project, userId }
+          yield member
         }
       }
     },

@@ -58,6 +58,15 @@ import {
  */
 const madeAt = "least(statement_timestamp(), $4::timestamptz)"
 
+/**
+ * Since when a pass through the members of the project `p` is to look for those whom bulk extensions have made active. As
+ * long as its time has not come, these are all active still. NULL where ends are not watched.
+ */
+const unseenSince = (schema: string, p: string): string =>
+  `CASE WHEN NOT EXISTS (SELECT FROM ${schema}.expiry_settings) THEN NULL
+        WHEN ${p}.next_check_at <= statement_timestamp() THEN coalesce(${p}.bulk_unseen_since, ${madeAt})
+        ELSE ${madeAt} END`
+
 /** The common table expression `audited`: the row of a change to all memberships in `changed`. */
 const auditBulkChange = (schema: string, action: string, subject: string, by: string): string => `
   audited AS (
@@ -79,7 +88,7 @@ export const extendAll = (schema: string, once: KeyClause): string => `
   WITH ${requested},
   project AS (
     UPDATE ${schema}.projects
-    SET seq = ${nextSequenceRound("seq")}, bulk_seq = ${nextSequenceRound("seq")}, bulk_changed_at = ${madeAt},
+    SET seq = ${nextSequenceRound("seq")}, bulk_seq = ${nextSequenceRound("seq")}, bulk_changed_at = ${madeAt}, bulk_unseen_since = ${unseenSince(schema, "projects")},
         next_check_at = least(next_check_at, ${nextCheckOf(schema, "coalesce($3::timestamptz, '-infinity')")})
     WHERE id = $1 ${once.condition}
     RETURNING number, membership_count, seq
@@ -130,7 +139,7 @@ export const undo = (schema: string, once: KeyClause): string => `
   ),
   turned AS (
     UPDATE ${schema}.projects p
-    SET seq = ${nextSequenceRound("p.seq")}, bulk_changed_at = ${madeAt},
+    SET seq = ${nextSequenceRound("p.seq")}, bulk_changed_at = ${madeAt}, bulk_unseen_since = ${unseenSince(schema, "p")},
         next_check_at = least(p.next_check_at, ${nextCheckOf(schema, "timestamptz '-infinity'")})
     FROM judged j WHERE p.number = j.number AND j.outcome = 'undone'
     RETURNING p.number, p.seq, p.membership_count

@@ -131,7 +131,7 @@ export const beginExpiryPasses = (schema: string): string => `
     FOR NO KEY UPDATE SKIP LOCKED
   ),
   seen AS (
-    SELECT p.number, p.next_check_at, ${nextCheckOf(
+    SELECT p.number, p.next_check_at, p.bulk_unseen_since, ${nextCheckOf(
       schema,
       `(SELECT min(b.minimum) FROM ${schema}.bulk_extensions b WHERE b.project_number = p.number AND b.state <> 'settled')`,
     )} AS first
@@ -139,15 +139,18 @@ export const beginExpiryPasses = (schema: string): string => `
     JOIN ${schema}.projects p ON p.number = l.number AND p.seq = l.seq
   ),
   due AS MATERIALIZED (
-    SELECT number, CASE WHEN next_check_at > '-infinity' AND first > statement_timestamp() THEN first END AS later
+    SELECT number, bulk_unseen_since,
+           CASE WHEN next_check_at > '-infinity' AND first > statement_timestamp() THEN first END AS later
     FROM seen
   ),
   turned AS (
-    UPDATE ${schema}.projects p SET next_check_at = d.later FROM due d WHERE p.number = d.number
+    UPDATE ${schema}.projects p
+    SET next_check_at = d.later, bulk_unseen_since = CASE WHEN d.later IS NOT NULL THEN d.bulk_unseen_since END
+    FROM due d WHERE p.number = d.number
   ),
   begun AS (
-    INSERT INTO ${schema}.expiry_passes (after_project, last_project)
-    SELECT number, number FROM due WHERE later IS NULL
+    INSERT INTO ${schema}.expiry_passes (after_project, last_project, changed_at)
+    SELECT number, number, bulk_unseen_since FROM due WHERE later IS NULL
   )
   SELECT number FROM due
 `
@@ -157,7 +160,8 @@ export const beginExpiryPasses = (schema: string): string => `
  * Returns one row if there was a pass, which tells whether it has come further.
  *
  * A member without a next check gets none if there is nothing to tell: its end was told, or came before ends were
- * watched, and it was over when the last bulk extension was made or undone.
+ * watched, and it is over since before the first bulk extension that the pass is for: those that came meanwhile have
+ * found it so. One that the first has made active again may have ended before the next.
  */
 export const continueExpiryPass = (schema: string): string => `
   WITH pass AS MATERIALIZED (
@@ -175,7 +179,8 @@ export const continueExpiryPass = (schema: string): string => `
     ORDER BY m.project_number, m.user_id LIMIT $1
   ),
   free AS MATERIALIZED (
-    SELECT page.n, m.project_number, m.user_id, ${effectiveEndDateSql(schema)} AS end_date, p.bulk_changed_at
+    SELECT page.n, m.project_number, m.user_id, ${effectiveEndDateSql(schema)} AS end_date,
+           coalesce((SELECT changed_at FROM pass), p.bulk_changed_at) AS changed_at
     FROM page
     JOIN ${schema}.memberships m ON m.project_number = page.project_number AND m.user_id = page.user_id
     LEFT JOIN ${schema}.projects p ON p.number = m.project_number
@@ -191,7 +196,7 @@ export const continueExpiryPass = (schema: string): string => `
     WHERE m.project_number = f.project_number AND m.user_id = f.user_id
       AND (m.next_check_at <= ${nextCheckOf(schema, "f.end_date")}) IS NOT TRUE
       AND NOT (
-        m.next_check_at IS NULL AND (f.end_date <= f.bulk_changed_at) IS TRUE
+        m.next_check_at IS NULL AND (f.end_date <= f.changed_at) IS TRUE
         AND (m.announced_lead_seconds = 0 OR f.end_date <= (SELECT x.since FROM ${schema}.expiry_settings x)) IS TRUE
       )
   ),

@@ -7,7 +7,8 @@ const times = {
   finished_deliveries: ["attempted_at"],
   tickets: ["expires_at"],
   memberships: ["end_date", "date_set_at", "next_check_at", "ending_lower_bound", "announced_end"],
-  projects: ["bulk_changed_at", "next_check_at"],
+  projects: ["bulk_changed_at", "bulk_unseen_since", "next_check_at"],
+  expiry_passes: ["changed_at"],
   bulk_extensions: ["at", "date_set_at", "date_reset_at", "end_date", "minimum", "own_minimum"],
   expiry_settings: ["since"],
 }

@@ -14,6 +14,8 @@ CREATE TABLE tenure.projects (
   bulk_seq             bigint NOT NULL DEFAULT 0,
   -- When a bulk extension was last made or undone, by the clock of the process or of the database: the earlier one.
   bulk_changed_at      timestamptz,
+  -- The same of the first one, by the same clock, that the next pass through the members is for.
+  bulk_unseen_since    timestamptz,
   -- The seq of the newest bulk extension that is part of the members' own dates.
   settled_seq          bigint NOT NULL DEFAULT 0,
   -- When to give every member a next check: a bulk extension may end them then. '-infinity' for at once.

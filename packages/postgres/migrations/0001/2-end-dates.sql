@@ -304,6 +304,8 @@ CREATE TABLE tenure.expiry_passes (
   after_project bigint NOT NULL,
   after_user    text COLLATE "C" NOT NULL DEFAULT '',
   last_project  bigint NOT NULL,
+  -- When the first bulk extension was made or undone that the pass is for. NULL if it is for all projects.
+  changed_at    timestamptz,
   -- The pass waits for all transactions that are older than this one.
   begun_in      xid8
 );

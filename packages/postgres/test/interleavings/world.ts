@@ -54,7 +54,7 @@ const tables = [...gatedTables, "expiry_settings", "dispatchers"]
 /** Instants, by table. */
 const instants = {
   memberships: ["end_date", "date_set_at", "next_check_at", "ending_lower_bound", "announced_end"],
-  projects: ["bulk_changed_at", "next_check_at"],
+  projects: ["bulk_changed_at", "bulk_unseen_since", "next_check_at"],
   bulk_extensions: ["at", "date_set_at", "date_reset_at", "end_date", "minimum", "own_minimum"],
 } as const
 

@@ -115,14 +115,13 @@ export const countDays = Effect.fnUntraced(function* ({ advance, settlesAtOnce }
       case "Undo": {
         const open = bulk.filter(({ isUndone }) => !isUndone)
         const undone = open[one.which % Math.max(1, open.length)]
-        if (undone === undefined) return undefined
+        if (undone === undefined) return false
         const target = { bulkExtensionId: undone.id, madeAfter: longAgo }
         const outcome = yield* outcomeOf(
           store.undoBulkExtension({ ...(yield* changeNow), ...target }),
         )
         expect(settlesAtOnce ? ["done", "BulkExtensionSettled"] : ["done"]).toContain(outcome)
-        undone.isUndone = outcome === "done"
-        return undefined
+        return (undone.isUndone = outcome === "done")
       }
     }
   })
@@ -147,7 +146,7 @@ export const countDays = Effect.fnUntraced(function* ({ advance, settlesAtOnce }
           return [userId, later.reduce((day, { apply }) => apply(day), date)]
         }),
       ),
-    /** Makes a change, if it is possible. */
+    /** Makes a change, if it is possible. Returns `false` if there is nothing to undo. */
     make,
   }
 })

@@ -57,6 +57,11 @@ const comeOn = (end: number, day: number): number | undefined =>
 class Model {
   readonly members = new Map<UserId, Member>()
   readonly today: () => number
+  /**
+   * The bulk changes that the store is still to look at all members for: when it must, and the day of the first of them, which
+   * is one between two if it may have looked.
+   */
+  #unseen = { check: Infinity, earliest: 0, latest: 0 }
 
   constructor(today: () => number) {
     this.today = today
@@ -76,21 +81,34 @@ class Model {
   }
 
   /** Takes note of the dates after a bulk extension, or after one was undone. */
-  applyBulk(dates: ReadonlyMap<UserId, number>): void {
+  applyBulk(dates: ReadonlyMap<UserId, number>, check: number): void {
+    const today = this.today()
+    const { check: before, earliest: first, latest: last } = this.#unseen
+    // As long as it must not look, all whom bulk changes have made active are so.
+    const isDue = before <= today
+    const earliest = isDue ? first : today
+    const latest = isDue ? Math.min(last, today) : today
+    this.#unseen = { check: Math.min(before, check), earliest, latest }
     for (const [userId, member] of this.members) {
       const date = dates.get(userId) ?? NaN
       if (date !== member.date) member.setOn = this.today()
       member.date = date
       if (member.announced?.[1] !== 0) continue
-      // Whose end was told once, and who is over at a bulk change, is silent: also if that leaves the date as it is.
-      const isOver = date <= this.today()
-      member.isSilent = isOver && member.isWatched === "no"
-      member.isUncertain = isOver && member.isWatched === "maybe"
+      // Whose end was told once, and who is over at a bulk change, is silent: also if that leaves the date as it is. Not if
+      // an earlier one has made the member active, of which the store has seen nothing yet.
+      const isUnwatched = member.isWatched === "no"
+      member.isSilent = isUnwatched && date <= earliest
+      member.isUncertain =
+        date <= latest && (member.isWatched === "maybe" || (isUnwatched && date > earliest))
     }
   }
 
   /** Takes note: the store has looked at all members due. */
   swept(isComplete: boolean): void {
+    if (this.#unseen.check <= this.today()) {
+      this.#unseen.latest = Infinity
+      if (isComplete) this.#unseen.check = Infinity
+    }
     for (const member of this.members.values()) {
       const { date, isWatched } = member
       const isActive = date > this.today()
@@ -210,9 +228,11 @@ export const announcingModelTests = (on: StoreTests): void =>
               }
               return undefined
             }
-            default:
-              yield* make(one)
-              return model.applyBulk(dates())
+            default: {
+              if ((yield* make(one)) === false) return undefined
+              const check = "mode" in one ? one.date - reminders[0] : -Infinity
+              return model.applyBulk(dates(), check)
+            }
           }
         })
 
