@@ -54,6 +54,7 @@ const tables = [
   "accounts",
   "tenure.deliveries",
   "tenure.finished_deliveries",
+  "tenure.delivered_runs",
   "tenure.events",
   "tenure.webhooks",
   "tenure.api_key_projects",

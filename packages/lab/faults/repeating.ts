@@ -68,7 +68,8 @@ const counted = async (): Promise<ReadonlyArray<number>> => {
     SELECT (SELECT count(*) FROM tenure.audit WHERE action <> 'secret_shown') AS changes,
            (SELECT count(*) FROM tenure.events) AS events,
            (SELECT count(*) FROM tenure.deliveries)
-             + (SELECT count(*) FROM tenure.finished_deliveries) AS deliveries,
+             + (SELECT count(*) FROM tenure.finished_deliveries)
+             + (SELECT count(event_id) FROM tenure.delivered_runs, unnest(event_ids) event_id) AS deliveries,
            (SELECT count(*) FROM tenure.webhooks) AS webhooks
   `)
   return Object.values(rows[0] ?? {}).map(Number)

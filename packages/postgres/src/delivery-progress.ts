@@ -14,6 +14,7 @@ import {
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { type Executor, readsOf } from "./connection/executor.ts"
+import { latestOfWebhookInRuns } from "./delivered-runs.ts"
 import { isInProject } from "./sql/clauses.ts"
 import {
   type Integer,
@@ -73,6 +74,7 @@ const joinProgress = (schema: string): string => `
       latestIn(schema, "deliveries", "IN ('ready', 'blocked', 'later', 'leased')"),
       latestIn(schema, "deliveries", "= 'failed'"),
       latestIn(schema, "finished_deliveries", "= 'delivered'"),
+      latestOfWebhookInRuns(schema),
     ].join(" UNION ALL ")}
     ) a
     ORDER BY a.attempted_at DESC LIMIT 1

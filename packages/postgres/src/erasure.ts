@@ -4,6 +4,7 @@ import { ProjectId, UserId } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import type { Executor } from "./connection/executor.ts"
+import { eraseInRuns } from "./delivered-runs.ts"
 import {
   type KeyClause,
   endedRows,
@@ -154,7 +155,7 @@ const eraseEvents = (schema: string): string => `
   ended AS (
     UPDATE ${schema}.finished_deliveries d SET attempts = ${withoutResponses}
     WHERE ${isOfOld} AND d.attempts <> '[]'
-  )
+  ),${eraseInRuns(schema)}
   SELECT epoch, xid::text, id::text FROM (
     SELECT p.*, row_number() OVER (ORDER BY p.epoch, p.xid, p.id) AS n FROM page p
   ) p WHERE p.n = 1000

@@ -17,6 +17,14 @@ import {
   userOf,
 } from "@tenure/core/store"
 import {
+  deliveriesInRuns,
+  insertRuns,
+  latestInRuns,
+  newestInRuns,
+  positionInRuns,
+  recordOf,
+} from "./delivered-runs.ts"
+import {
   type AcceptedItemRow,
   type KeyClause,
   eventAndDeliveries,
@@ -27,6 +35,7 @@ import {
 import {
   type Integer,
   bigintsParam,
+  floatsParam,
   instantParam,
   instantsParam,
   jsonOf,
@@ -205,6 +214,7 @@ export const findEvent = (schema: string): string => `
       UNION ALL
       SELECT webhook_id, position, attempted_at, NULL, attempts, state
       FROM ${schema}.finished_deliveries WHERE event_id = $2::uuid
+      UNION ALL ${deliveriesInRuns(schema)}
     ) d
   )::text AS deliveries
   FROM ${schema}.events e
@@ -303,9 +313,10 @@ const openState = (schema: string): string =>
 const positionIn = (schema: string, table: Table): string =>
   `SELECT position FROM ${schema}.${table} WHERE event_id = $4::uuid AND webhook_id = $2::uuid`
 
-/** The parts of a list: one for each state, in its table. */
-const partsOf = (schema: string, part: typeof newest): string =>
+/** The parts of a list: one for each state and table. */
+const partsOf = (schema: string, part: typeof newest, inRuns: typeof newestInRuns): string =>
   [
+    inRuns(schema),
     part(schema, "deliveries", open, openState(schema)),
     part(schema, "deliveries", "= 'failed'", "'failed'"),
     part(schema, "finished_deliveries", "= 'delivered'", "'delivered'"),
@@ -324,10 +335,11 @@ const withEvents = (schema: string): string => `
 export const listDeliveries = (schema: string): string => `
   WITH older AS MATERIALIZED (
     ${positionIn(schema, "deliveries")} UNION ALL ${positionIn(schema, "finished_deliveries")}
+    UNION ALL ${positionInRuns(schema)}
     LIMIT 1
   ),
   page AS MATERIALIZED (
-    SELECT * FROM (${partsOf(schema, newest)}) parts
+    SELECT * FROM (${partsOf(schema, newest, newestInRuns)}) parts
     ORDER BY position DESC LIMIT $5::integer
   )
   ${withEvents(schema)}
@@ -340,7 +352,7 @@ export const listDeliveries = (schema: string): string => `
  */
 export const listAttempted = (schema: string): string => `
   WITH page AS MATERIALIZED (
-    SELECT * FROM (${partsOf(schema, latest)}) parts
+    SELECT * FROM (${partsOf(schema, latest, latestInRuns)}) parts
     ORDER BY attempted_at DESC, event_id DESC LIMIT $6::integer
   )
   ${withEvents(schema)}
@@ -439,6 +451,9 @@ export const publishToParams = (event: Event, webhookId: WebhookId) => [
 const holds = `d.event_id = a.delivered_id AND d.webhook_id = a.webhook_id
       AND d.state = 'leased' AND d.lease = a.lease AND d.next_attempt_at > clock_timestamp()`
 
+const attemptRecord = (schema: string): string =>
+  recordOf(schema, "a.started_at", "a.duration", "a.result")
+
 // Whole milliseconds, which a cursor can have.
 const now = "date_trunc('milliseconds', clock_timestamp())"
 
@@ -479,7 +494,7 @@ const announcing = (schema: string): Announcing => ({
   chosen: `
   announcements AS (
     SELECT c.*, s.webhook_id, s.project_number, s.outcome = 'disabled' AS disables
-    FROM ROWS FROM (jsonb_to_recordset($8::jsonb) AS (
+    FROM ROWS FROM (jsonb_to_recordset($10::jsonb) AS (
       settlement integer, percent integer, failing_since timestamptz, event_id uuid, event_type text,
       at timestamptz, body text
     )) WITH ORDINALITY
@@ -519,15 +534,16 @@ const announcing = (schema: string): Announcing => ({
  * the number of deliveries of announcements, and whether the next delivery of a member is claimable now.
  *
  * - `$4`: the outcome, which is `delivered`, `later`, `failed`, `disabled` or `released`
- * - `$5`: the attempt, as JSON, or NULL
- * - `$6` and `$7`: how long the delivery waits, and how long its webhook is on hold, in milliseconds
- * - `$8`: the events that announce failing and disabled webhooks: an array of `Announcement` as JSON
+ * - `$5`, `$6` and `$7`: when the attempt started, how long it took, and its result as JSON; or NULL
+ * - `$8` and `$9`: how long the delivery waits, and how long its webhook is on hold, in milliseconds
+ * - `$10`: the events that announce failing and disabled webhooks: an array of `Announcement` as JSON
  */
 const settleWith = (schema: string, { chosen, published, result }: Announcing): string => `
   WITH asked AS MATERIALIZED (
-    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::bigint[],
-                         $7::bigint[])
-    WITH ORDINALITY AS a (delivered_id, webhook_id, lease, outcome, attempt, delay_millis, hold_millis, n)
+    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::text[], $5::bigint[], $6::double precision[],
+                         $7::text[], $8::bigint[], $9::bigint[])
+    WITH ORDINALITY AS a
+      (delivered_id, webhook_id, lease, outcome, started_at, duration, result, delay_millis, hold_millis, n)
     -- All statements lock deliveries in the same order, which avoids deadlocks.
     ORDER BY delivered_id, webhook_id
   ),
@@ -541,8 +557,10 @@ const settleWith = (schema: string, { chosen, published, result }: Announcing): 
   kept AS (
     INSERT INTO ${schema}.finished_deliveries
       (event_id, webhook_id, position, state, attempted_at, claim_count, attempts)
-    SELECT delivered_id, webhook_id, position, 'delivered', ${now}, claim_count, attempts || attempt::jsonb
-    FROM ended
+    SELECT delivered_id, webhook_id, position, 'delivered', ${now}, claim_count, attempts || ${attemptRecord(schema)}
+    FROM ended a WHERE claim_count > 1 OR attempts <> '[]'
+  ),
+  runs AS (${insertRuns(schema, "SELECT * FROM ended WHERE claim_count = 1 AND attempts = '[]'", now)}
   ),
   changed AS (
     UPDATE ${schema}.deliveries d
@@ -552,9 +570,9 @@ const settleWith = (schema: string, { chosen, published, result }: Announcing): 
           ELSE 'later'
         END,
         next_attempt_at = clock_timestamp() + a.delay_millis * interval '1 millisecond',
-        attempted_at = CASE WHEN a.attempt IS NULL THEN d.attempted_at ELSE ${now} END,
-        attempts = CASE WHEN a.attempt IS NULL THEN d.attempts
-                   ELSE d.attempts || a.attempt::jsonb END,
+        attempted_at = CASE WHEN a.result IS NULL THEN d.attempted_at ELSE ${now} END,
+        attempts = CASE WHEN a.result IS NULL THEN d.attempts
+                   ELSE d.attempts || ${attemptRecord(schema)} END,
         claim_count = CASE WHEN a.outcome = 'released' THEN d.claim_count - 1 ELSE d.claim_count END,
         lease = NULL, dispatcher = NULL
     FROM asked a
@@ -602,7 +620,7 @@ const settleWith = (schema: string, { chosen, published, result }: Announcing): 
 /** The forms of `settle`. */
 interface SettleForms {
   readonly silent: string
-  /** With `$8`. */
+  /** With `$10`. */
   readonly announcing: string
 }
 
@@ -646,8 +664,8 @@ const outcomes = {
 const storable = (_key: string, value: unknown): unknown =>
   typeof value === "string" ? value.replace(/[\0\p{Cs}]/gu, "\ufffd") : value
 
-const attemptOf = (settlement: AttemptResult): string | undefined =>
-  settlement._tag === "Released" ? undefined : JSON.stringify(settlement.attempt, storable)
+const attemptOf = (settlement: AttemptResult): Attempt | undefined =>
+  settlement._tag === "Released" ? undefined : settlement.attempt
 
 const delayOf = (settlement: AttemptResult): bigint =>
   settlement._tag === "Retry" ? BigInt(Math.ceil(settlement.delayMillis)) : 0n
@@ -682,15 +700,20 @@ const toAnnouncements = ({ settlement }: Settling, index: number): ReadonlyArray
   }))
 }
 
-const settleParams = (all: ReadonlyArray<Settling>) => [
-  uuidsParam(all.map((one) => one.claim.event.id)),
-  uuidsParam(all.map((one) => one.claim.webhook.webhookId)),
-  bigintsParam(all.map((one) => BigInt(one.claim.lease))),
-  textsParam(all.map(({ settlement }) => outcomes[settlement._tag])),
-  textsParam(all.map(({ settlement }) => attemptOf(settlement))),
-  bigintsParam(all.map(({ settlement }) => delayOf(settlement))),
-  bigintsParam(all.map(({ settlement }) => holdOf(settlement))),
-]
+const settleParams = (all: ReadonlyArray<Settling>) => {
+  const attempts = all.map(({ settlement }) => attemptOf(settlement))
+  return [
+    uuidsParam(all.map((one) => one.claim.event.id)),
+    uuidsParam(all.map((one) => one.claim.webhook.webhookId)),
+    bigintsParam(all.map((one) => BigInt(one.claim.lease))),
+    textsParam(all.map(({ settlement }) => outcomes[settlement._tag])),
+    bigintsParam(attempts.map((attempt) => attempt && BigInt(attempt.at))),
+    floatsParam(attempts.map((attempt) => attempt?.durationMillis)),
+    textsParam(attempts.map((attempt) => attempt && JSON.stringify(attempt.result, storable))),
+    bigintsParam(all.map(({ settlement }) => delayOf(settlement))),
+    bigintsParam(all.map(({ settlement }) => holdOf(settlement))),
+  ]
+}
 
 /** Picks the form of `settle` for a batch, and returns it with its parameters. */
 export const pickSettle = (

@@ -7,6 +7,7 @@ const tables: ReadonlyArray<string> = [
   "bulk_extensions",
   "cells",
   "deleted_projects",
+  "delivered_runs",
   "deliveries",
   "delivery_minutes",
   "delivery_quarters",

@@ -17,6 +17,7 @@ import {
 import * as Effect from "effect/Effect"
 import type { Executor } from "./connection/executor.ts"
 import { makeFairSemaphore } from "./connection/pool.ts"
+import { takeFromRun } from "./delivered-runs.ts"
 import type { IdempotencyStore } from "./idempotency.ts"
 import type { Notifications } from "./notifications.ts"
 import {
@@ -52,10 +53,15 @@ export const replayOne = (schema: string, once: KeyClause): string => `
       AND d.state = 'delivered'
     RETURNING d.event_id, d.webhook_id, d.position, d.attempted_at, d.attempts, ${memberOf(schema, "e.body")} AS member
   ),
+${takeFromRun(schema, memberOf(schema, "e.body"))},
   returned AS (
     INSERT INTO ${schema}.deliveries (event_id, webhook_id, position, next_attempt_at, attempted_at, attempts, member)
     OVERRIDING SYSTEM VALUE
-    SELECT event_id, webhook_id, position, clock_timestamp(), attempted_at, attempts, member FROM taken
+    SELECT event_id, webhook_id, position, clock_timestamp(), attempted_at, attempts, member
+    FROM (
+      SELECT * FROM taken
+      UNION ALL SELECT event_id, webhook_id, position, attempted_at, attempts, member FROM taken_of_run
+    ) t
     RETURNING event_id
   ),
   restarted AS (

@@ -84,6 +84,9 @@ export const deleteOldEvents = (schema: string): string => `
   ),
   ended AS (
     DELETE FROM ${schema}.finished_deliveries_default WHERE event_id IN (SELECT id FROM old)
+  ),
+  runs AS (
+    DELETE FROM ${schema}.delivered_runs_default WHERE first_event IN (SELECT id FROM old)
   )
   DELETE FROM ${schema}.events_default WHERE id IN (SELECT id FROM old)
   RETURNING id

@@ -129,15 +129,20 @@ describe("a person who was erased", () => {
           return [list.at(-1)?.state, list.at(-1)?.attempts.length, list[0]?.state]
         }),
       )
-    await expect.poll(states).toEqual([
-      ["delivered", 1, "delivered"],
+    const others = [
       ["waiting", 1, "waiting"],
       ["failed", 1, "failed"],
       ["waiting", 0, "waiting"],
-    ])
+    ]
+    await expect.poll(states).toEqual([["delivered", 1, "delivered"], ...others])
+    const sentTwice = { projectId, webhookId: webhookIds[0] ?? "" }
+    const eventId = (await webhooks.deliveries(sentTwice)).at(-1)?.eventId ?? ""
+    await webhooks.replay({ ...sentTwice, eventId })
+    await expect.poll(states).toEqual([["delivered", 2, "delivered"], ...others])
     await fill()
     expect(await tablesWith(userId)).toEqual([
       "audit",
+      "delivered_runs",
       "deliveries",
       "events",
       "events_default",

@@ -5,6 +5,7 @@ const times = {
   webhooks: ["paused_until", "paused_since"],
   deliveries: ["next_attempt_at", "attempted_at"],
   finished_deliveries: ["attempted_at"],
+  delivered_runs: ["attempted_at"],
   tickets: ["expires_at"],
   memberships: ["end_date", "date_set_at", "next_check_at", "ending_lower_bound", "announced_end"],
   projects: ["bulk_changed_at", "bulk_unseen_since", "next_check_at"],

@@ -55,6 +55,7 @@ const tables = [
   "projects",
   "audit",
   "finished_deliveries",
+  "delivered_runs",
   "deliveries",
   "events",
   "webhooks",
@@ -95,7 +96,14 @@ const filled = Layer.effectDiscard(
        SELECT ${eventOf("n")}, '${webhookId}', n + 1000,
               CASE WHEN n < 10 THEN 'cancelled' ELSE 'delivered' END,
               date_trunc('milliseconds', now()) - n * interval '1 second', 1, '[]'
-       FROM generate_series(7, 20000) n`,
+       FROM generate_series(7, 10000) n`,
+      `INSERT INTO ${schema}.delivered_runs
+         (project_number, webhook_id, first_event, first_position, last_position, attempted_at, event_ids, positions,
+          starts, durations, results)
+       SELECT 1, '${webhookId}', min(${eventOf("n")}::text)::uuid, min(n) + 1000, max(n) + 1000,
+              date_trunc('milliseconds', now()) - min(n) * interval '1 second', array_agg(${eventOf("n")} ORDER BY n),
+              array_agg(n + 1000 ORDER BY n), array_agg(1 ORDER BY n), array_agg(1 ORDER BY n), ARRAY['{}']
+       FROM generate_series(10001, 20000) n GROUP BY (n - 1) / 50`,
       // A part for each of thirty days.
       `SELECT ${schema}.create_audit_part(day),
               setval('${schema}.audit_ids', ${schema}.first_audit_id(day))

@@ -215,7 +215,7 @@ const upkeep: Record<Upkeep, string> = {
 }
 
 const droppingDay = (offset: number) =>
-  ["events", "finished_deliveries"].map(
+  ["events", "finished_deliveries", "delivered_runs"].map(
     (table) => `DROP TABLE IF EXISTS feed.${table}_${suffixOf(offset)}`,
   )
 

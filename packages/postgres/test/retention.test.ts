@@ -148,7 +148,8 @@ const partitions = valuesOf<number>(
 /** Drops the partitions of the day after tomorrow. */
 const dropLast = Effect.suspend(() => {
   const suffix = new Date(daysAgo(-2)).toISOString().slice(0, 10).replaceAll("-", "")
-  return sql(`DROP TABLE ${schema}.events_${suffix}, ${schema}.finished_deliveries_${suffix}`)
+  const tables = ["events", "finished_deliveries", "delivered_runs"]
+  return sql(`DROP TABLE ${tables.map((table) => `${schema}.${table}_${suffix}`).join(", ")}`)
 })
 
 describe("an event", () => {
@@ -160,11 +161,12 @@ describe("an event", () => {
     yield* settle(delivered)
     yield* forget
     expect(yield* listed).toEqual(kept.map((id) => [id, "delivered"]).toReversed())
-    expect(yield* Effect.all([count("events"), count("finished_deliveries")])).toEqual([2, 2])
+    expect(yield* Effect.all([count("events"), count("delivered_runs")])).toEqual([2, 2])
     expect(yield* partitions).toEqual([expect.any(Number), 0, 1, 2])
     expect(yield* outbox.replay(ref, kept[0])).toBe(1)
-    expect(yield* count("finished_deliveries")).toBe(1)
+    expect(yield* count("finished_deliveries")).toBe(0)
     yield* settle(delivered)
+    expect(yield* count("finished_deliveries")).toBe(1)
     const replayed = (yield* outbox.deliveries(ref, { limit: 2 })).find(
       ({ eventId }) => eventId === kept[0],
     )
@@ -239,7 +241,7 @@ describe("an event", () => {
       [open, "waiting"],
       [kept, "delivered"],
     ])
-    expect(yield* Effect.all([count("events"), count("finished_deliveries")])).toEqual([2, 1])
+    expect(yield* Effect.all([count("events"), count("delivered_runs")])).toEqual([2, 1])
   })
 
   onWebhook("moves to its day when that is created", function* () {
@@ -460,6 +462,7 @@ describe("a project that was deleted", () => {
     events: 1,
     deliveries: 0,
     finished_deliveries: 0,
+    delivered_runs: 0,
     delivery_minutes: 0,
     delivery_quarters: 0,
     deleted_projects: 0,
@@ -488,8 +491,8 @@ describe("a project that was deleted", () => {
     )
     // Idempotency keys are removed by their age.
     expect(named.join(" ")).toBe(
-      "api_key_projects audit bulk_extensions delivery_minutes delivery_quarters erasures events " +
-        "idempotency_keys memberships webhooks",
+      "api_key_projects audit bulk_extensions delivered_runs delivery_minutes delivery_quarters erasures " +
+        "events idempotency_keys memberships webhooks",
     )
   })
 

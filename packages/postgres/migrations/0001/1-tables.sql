@@ -315,8 +315,110 @@ WHERE member IS NOT NULL AND state <> 'failed';
 CREATE INDEX deliveries_failed_attempted ON tenure.deliveries (webhook_id, attempted_at)
 WHERE state = 'failed' AND attempted_at IS NOT NULL;
 
--- What was delivered or cancelled moves here, so that deliveries stays small, and can be dropped by
--- the day of its event.
+-- The least id that can have been made in the same period as another, or so many periods later. Ids that are no
+-- UUIDv7 have their own order, which does as well.
+CREATE FUNCTION tenure.floor_of(id uuid, millis bigint, later integer DEFAULT 0)
+RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT (lpad(to_hex(least(
+    (('x' || left(replace(id::text, '-', ''), 12))::bit(48)::bigint / millis + later) * millis, 281474976710655
+  )), 12, '0') || repeat('0', 20))::uuid
+$$;
+
+-- The least event id in a run that may have an event.
+CREATE FUNCTION tenure.run_start(event_id uuid) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT tenure.floor_of(event_id, 1024)
+$$;
+
+-- Deliveries whose first attempt went well: one row for those of a webhook that were recorded together. Their events
+-- are of the same 1024 milliseconds, of which a day has a whole number, and their positions of the same 8192, so that
+-- an event, or what comes before a position, is found in few rows.
+CREATE TABLE tenure.delivered_runs (
+  project_number bigint NOT NULL,
+  webhook_id     uuid NOT NULL,
+  -- The least of the events.
+  first_event    uuid NOT NULL,
+  -- No position is lower.
+  first_position bigint NOT NULL,
+  -- The highest position of those that are left; NULL if none is.
+  last_position  bigint,
+  -- When the attempts were recorded, in whole milliseconds.
+  attempted_at   timestamptz NOT NULL,
+  -- One element of each array for each delivery. The event is NULL once it was replayed.
+  event_ids      uuid[] NOT NULL,
+  positions      bigint[] NOT NULL,
+  -- When the attempts started, in milliseconds since the epoch, and how long they took, in milliseconds.
+  starts         bigint[] NOT NULL,
+  durations      double precision[] NOT NULL,
+  -- The results as JSON: one element if all are the same.
+  results        text[] NOT NULL,
+  PRIMARY KEY (project_number, webhook_id, first_event)
+) PARTITION BY RANGE (first_event);
+
+CREATE INDEX delivered_runs_by_position ON tenure.delivered_runs (webhook_id, last_position);
+
+CREATE INDEX delivered_runs_by_attempt ON tenure.delivered_runs (webhook_id, attempted_at)
+WHERE last_position IS NOT NULL;
+
+CREATE TABLE tenure.delivered_runs_default PARTITION OF tenure.delivered_runs DEFAULT;
+
+CREATE INDEX delivered_runs_of_event ON tenure.delivered_runs_default (first_event);
+
+-- The record of an attempt, an `Attempt` of core.
+CREATE FUNCTION tenure.record_of(start bigint, duration double precision, result text)
+RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT jsonb_build_object('at', start, 'durationMillis', duration, 'result', result::jsonb)
+$$;
+
+-- The events of a run without those at some places.
+CREATE FUNCTION tenure.without(event_ids uuid[], places integer[])
+RETURNS uuid[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT array_agg(CASE WHEN e.n <> ALL (places) THEN e.id END ORDER BY e.n)
+  FROM unnest(event_ids) WITH ORDINALITY e (id, n)
+$$;
+
+-- The results of a run without those at some places: responses may name persons, who may be erased.
+CREATE FUNCTION tenure.results_without(event_ids uuid[], results text[], places integer[])
+RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT array_agg(CASE WHEN e.n <> ALL (places) THEN coalesce(results[e.n], results[1]) ELSE '{}' END ORDER BY e.n)
+  FROM unnest(event_ids) WITH ORDINALITY e (id, n)
+$$;
+
+-- The highest position of the deliveries that are left in a run.
+CREATE FUNCTION tenure.last_position_of(event_ids uuid[], positions bigint[])
+RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT max(d.position) FROM unnest(event_ids, positions) d (event_id, position) WHERE d.event_id IS NOT NULL
+$$;
+
+-- Returns the runs of a project that have an event. Steps from webhook to webhook, among the runs of the day.
+CREATE FUNCTION tenure.runs_of(of_project bigint, of_event uuid) RETURNS SETOF tenure.delivered_runs
+LANGUAGE plpgsql STABLE
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_bitmapscan = off
+SET enable_hashjoin = off SET enable_mergejoin = off SET enable_sort = off
+AS $$
+DECLARE
+  today CONSTANT uuid := tenure.floor_of(of_event, 86400000);
+  tomorrow CONSTANT uuid := tenure.floor_of(of_event, 86400000, 1);
+BEGIN
+  RETURN QUERY
+  WITH RECURSIVE receiver (id) AS (
+    SELECT '00000000-0000-0000-0000-000000000000'::uuid
+    UNION ALL
+    SELECT n.webhook_id FROM receiver w CROSS JOIN LATERAL (
+      SELECT r.webhook_id FROM tenure.delivered_runs r
+      WHERE r.project_number = of_project AND r.webhook_id > w.id
+        AND r.first_event >= today AND r.first_event < tomorrow
+      ORDER BY r.project_number, r.webhook_id LIMIT 1
+    ) n
+  )
+  SELECT r.* FROM receiver w
+  JOIN tenure.delivered_runs r ON r.project_number = of_project AND r.webhook_id = w.id
+    AND r.first_event BETWEEN tenure.run_start(of_event) AND of_event
+  WHERE of_event = ANY (r.event_ids);
+END $$;
+
+-- What was delivered after another attempt, or was cancelled, moves here, so that deliveries stays small, and can be
+-- dropped by the day of its event.
 CREATE TABLE tenure.finished_deliveries (
   event_id        uuid NOT NULL,
   webhook_id      uuid NOT NULL,

@@ -16,17 +16,22 @@ DECLARE
   first CONSTANT uuid := tenure.first_id(day);
   after CONSTANT uuid := tenure.first_id(day + 1);
   name text;
+  parent text;
+  event text;
 BEGIN
   IF to_regclass('tenure.events' || to_char(day, '_YYYYMMDD')) IS NOT NULL THEN
     RETURN false;
   END IF;
-  LOCK TABLE tenure.events_default, tenure.finished_deliveries_default
+  LOCK TABLE tenure.events_default, tenure.finished_deliveries_default, tenure.delivered_runs_default
   IN ACCESS EXCLUSIVE MODE;
   IF EXISTS (
     SELECT FROM tenure.events_default WHERE id >= first AND id < after OFFSET 5000
   ) OR EXISTS (
     SELECT FROM tenure.finished_deliveries_default
     WHERE event_id >= first AND event_id < after OFFSET 5000
+  ) OR EXISTS (
+    SELECT FROM tenure.delivered_runs_default
+    WHERE first_event >= first AND first_event < after OFFSET 5000
   ) THEN
     RETURN false;
   END IF;
@@ -46,16 +51,19 @@ BEGIN
       CREATE OR REPLACE TRIGGER late AFTER INSERT ON ' || name || '
       FOR EACH ROW WHEN (NEW.xid = pg_current_xact_id()) EXECUTE FUNCTION tenure.note_late()';
   END IF;
-  name := 'tenure.finished_deliveries' || to_char(day, '_YYYYMMDD');
-  EXECUTE 'CREATE TABLE ' || name || ' (LIKE tenure.finished_deliveries INCLUDING ALL)';
-  -- An event may have come before the partition of its day.
-  EXECUTE format(
-    'WITH moved AS (
-       DELETE FROM tenure.finished_deliveries_default WHERE event_id >= %1$L AND event_id < %2$L RETURNING *
-     ) INSERT INTO ' || name || ' SELECT * FROM moved', first, after);
-  EXECUTE format(
-    'ALTER TABLE tenure.finished_deliveries ATTACH PARTITION ' || name
-    || ' FOR VALUES FROM (%L) TO (%L)', first, after);
+  FOREACH parent IN ARRAY ARRAY['finished_deliveries', 'delivered_runs'] LOOP
+    name := 'tenure.' || parent || to_char(day, '_YYYYMMDD');
+    event := CASE parent WHEN 'finished_deliveries' THEN 'event_id' ELSE 'first_event' END;
+    EXECUTE 'CREATE TABLE ' || name || ' (LIKE tenure.' || parent || ' INCLUDING ALL)';
+    -- An event may have come before the partition of its day.
+    EXECUTE format(
+      'WITH moved AS (
+         DELETE FROM tenure.' || parent || '_default WHERE %1$I >= %2$L AND %1$I < %3$L RETURNING *
+       ) INSERT INTO ' || name || ' SELECT * FROM moved', event, first, after);
+    EXECUTE format(
+      'ALTER TABLE tenure.' || parent || ' ATTACH PARTITION ' || name
+      || ' FOR VALUES FROM (%L) TO (%L)', first, after);
+  END LOOP;
   RETURN true;
 END $$;
 
@@ -107,14 +115,15 @@ BEGIN
       OFFSET 5000
     );
     -- Nobody starts a delivery of the day again from now on.
-    LOCK TABLE ONLY tenure.events, ONLY tenure.finished_deliveries IN ACCESS EXCLUSIVE MODE;
+    LOCK TABLE ONLY tenure.events, ONLY tenure.finished_deliveries, ONLY tenure.delivered_runs IN ACCESS EXCLUSIVE MODE;
     EXECUTE 'ALTER TABLE tenure.events DETACH PARTITION tenure.events' || suffix;
     EXECUTE format(
       'INSERT INTO tenure.events SELECT * FROM tenure.events' || suffix
       || ' WHERE id IN (
              SELECT event_id FROM tenure.deliveries WHERE event_id >= %L AND event_id < %L
            )', first, after);
-    EXECUTE 'DROP TABLE tenure.events' || suffix || ', tenure.finished_deliveries' || suffix;
+    EXECUTE 'DROP TABLE tenure.events' || suffix || ', tenure.finished_deliveries' || suffix
+            || ', tenure.delivered_runs' || suffix;
     RETURN NEXT day;
     RETURN;
   END LOOP;

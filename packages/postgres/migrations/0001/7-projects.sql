@@ -79,6 +79,13 @@ BEGIN
   GET DIAGNOSTICS removed = ROW_COUNT;
   rest := rest + removed;
 
+  DELETE FROM tenure.delivered_runs d WHERE (d.project_number, d.webhook_id, d.first_event) IN (
+    SELECT o.project_number, o.webhook_id, o.first_event FROM tenure.delivered_runs o
+    WHERE o.project_number = ANY (gone) LIMIT most
+  );
+  GET DIAGNOSTICS removed = ROW_COUNT;
+  rest := rest + removed;
+
   IF has_table_privilege('tenure.audit', 'DELETE') THEN
     DELETE FROM tenure.audit a WHERE (a.project_number, a.seq, a.id) IN (
       SELECT o.project_number, o.seq, o.id FROM tenure.audit o

@@ -37,6 +37,9 @@ DECLARE
   missed_ids uuid[];
   failed_ids uuid[];
   delivered_ids uuid[];
+  -- For each delivery in a run: the first event of the run, and its place.
+  run_ids uuid[];
+  run_places integer[];
   found_last uuid;
   found_count integer;
   changed_count integer;
@@ -83,20 +86,34 @@ BEGIN
 
   SELECT array_agg(c.id ORDER BY c.epoch, c.xid, c.id) FILTER (WHERE c.kind = 'missed'),
          array_agg(c.id) FILTER (WHERE c.kind = 'failed'),
-         array_agg(c.id ORDER BY c.id) FILTER (WHERE c.kind = 'delivered'),
+         array_agg(c.id ORDER BY c.id) FILTER (WHERE c.kind = 'delivered' AND c.run_id IS NULL),
+         array_agg(c.run_id ORDER BY c.id) FILTER (WHERE c.run_id IS NOT NULL),
+         array_agg(c.place ORDER BY c.id) FILTER (WHERE c.run_id IS NOT NULL),
          (array_agg(c.id ORDER BY c.epoch DESC, c.xid DESC, c.id DESC))[1], count(*)
-  INTO missed_ids, failed_ids, delivered_ids, found_last, found_count
+  INTO missed_ids, failed_ids, delivered_ids, run_ids, run_places, found_last, found_count
   FROM (
-    SELECT e.id, e.epoch, e.xid, k.kind
+    SELECT e.id, e.epoch, e.xid, k.kind, k.run_id, k.place
     FROM tenure.events e
     CROSS JOIN LATERAL (
       SELECT coalesce(
-        (SELECT d.state FROM tenure.deliveries d WHERE d.event_id = e.id AND d.webhook_id = to_webhook),
-        (SELECT f.state FROM tenure.finished_deliveries f WHERE f.event_id = e.id AND f.webhook_id = to_webhook),
-        CASE WHEN NOT (e.type IN ('webhook.disabled', 'webhook.failing')
+        s.kind,
+        CASE WHEN r.first_event IS NOT NULL THEN 'delivered'
+             WHEN NOT (e.type IN ('webhook.disabled', 'webhook.failing')
                        AND e.body::json -> 'data' ->> 'webhook_id' = to_webhook::text)
         THEN 'missed' END
-      ) AS kind
+      ) AS kind, r.first_event AS run_id, array_position(r.event_ids, e.id) AS place
+      FROM (
+        SELECT coalesce(
+          (SELECT d.state FROM tenure.deliveries d WHERE d.event_id = e.id AND d.webhook_id = to_webhook),
+          (SELECT f.state FROM tenure.finished_deliveries f WHERE f.event_id = e.id AND f.webhook_id = to_webhook)
+        ) AS kind
+        OFFSET 0
+      ) s
+      LEFT JOIN LATERAL (
+        SELECT o.first_event, o.event_ids FROM tenure.delivered_runs o
+        WHERE s.kind IS NULL AND o.project_number = of_project AND o.webhook_id = to_webhook
+          AND o.first_event BETWEEN tenure.run_start(e.id) AND e.id AND e.id = ANY (o.event_ids)
+      ) r ON true
       OFFSET 0
     ) k
     WHERE e.project_number = of_project AND e.id >= first AND e.at >= since
@@ -139,6 +156,38 @@ BEGIN
     FROM taken t;
     GET DIAGNOSTICS changed_count = ROW_COUNT;
     found_count := found_count + changed_count;
+
+    IF run_ids IS NOT NULL THEN
+      -- All statements lock runs in the same order, which avoids deadlocks. The next statement sees what they are then.
+      PERFORM FROM tenure.delivered_runs r
+      WHERE r.project_number = of_project AND r.webhook_id = to_webhook AND r.first_event = ANY (run_ids)
+      ORDER BY r.first_event FOR UPDATE;
+
+      WITH taken AS MATERIALIZED (
+        SELECT r.first_event, k.place, r.event_ids[k.place] AS event_id, r.positions[k.place] AS position, r.attempted_at,
+               tenure.record_of(r.starts[k.place], r.durations[k.place], coalesce(r.results[k.place], r.results[1]))
+                 AS attempt
+        FROM unnest(run_ids, run_places) k (first_event, place)
+        JOIN tenure.delivered_runs r ON r.project_number = of_project AND r.webhook_id = to_webhook
+          AND r.first_event = k.first_event
+        WHERE r.event_ids[k.place] IS NOT NULL
+      ), left_over AS (
+        UPDATE tenure.delivered_runs r
+        SET event_ids = tenure.without(r.event_ids, k.places),
+            results = tenure.results_without(r.event_ids, r.results, k.places),
+            last_position = tenure.last_position_of(tenure.without(r.event_ids, k.places), r.positions)
+        FROM (SELECT t.first_event, array_agg(t.place) AS places FROM taken t GROUP BY t.first_event) k
+        WHERE r.project_number = of_project AND r.webhook_id = to_webhook AND r.first_event = k.first_event
+      )
+      INSERT INTO tenure.deliveries
+        (event_id, webhook_id, position, next_attempt_at, attempted_at, attempts, is_replay, member)
+      OVERRIDING SYSTEM VALUE
+      SELECT t.event_id, to_webhook, t.position, now, t.attempted_at, jsonb_build_array(t.attempt), true,
+             CASE WHEN is_ordered THEN (SELECT tenure.member_of(e.body) FROM tenure.events e WHERE e.id = t.event_id) END
+      FROM taken t;
+      GET DIAGNOSTICS changed_count = ROW_COUNT;
+      found_count := found_count + changed_count;
+    END IF;
   END IF;
 
   RETURN QUERY SELECT false, found_count, nullif(end_id, until_id), CASE WHEN end_id <> until_id THEN until_id END;

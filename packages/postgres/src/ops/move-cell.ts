@@ -276,6 +276,7 @@ const writingOrder: ReadonlyArray<string> = [
   "deliveries",
   "webhooks",
   "finished_deliveries",
+  "delivered_runs",
   "idempotency_keys",
 ]
 

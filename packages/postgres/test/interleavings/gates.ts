@@ -24,6 +24,7 @@ export const gatedTables = [
   "events",
   "deliveries",
   "finished_deliveries",
+  "delivered_runs",
   "audit",
   "idempotency_keys",
   "expiry_passes",

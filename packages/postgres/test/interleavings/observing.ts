@@ -137,6 +137,8 @@ const deliveriesOf = (schema: string): string => `
     SELECT event_id, webhook_id, state, claim_count, attempts FROM ${schema}.deliveries
     UNION ALL
     SELECT event_id, webhook_id, state, claim_count, attempts FROM ${schema}.finished_deliveries
+    UNION ALL
+    SELECT unnest(event_ids), webhook_id, 'delivered', 1, '[1]' FROM ${schema}.delivered_runs
   )
   SELECT d.webhook_id || ' '
          -- The next claim does that.
@@ -165,6 +167,9 @@ const kept = {
     || jsonb_build_array(next_attempt_at <= now(), (SELECT e.body::jsonb - 'timestamp' FROM events e WHERE e.id = event_id))`,
   finished_deliveries: `to_jsonb(t) - '{event_id,position,attempted_at}'::text[]
     || jsonb_build_array((SELECT e.body::jsonb - 'timestamp' FROM events e WHERE e.id = event_id))`,
+  delivered_runs: `to_jsonb(t) - '{first_event,first_position,last_position,attempted_at,event_ids,positions}'::text[]
+    || (SELECT jsonb_agg(e.body::jsonb - 'timestamp' ORDER BY u.n)
+        FROM unnest(event_ids) WITH ORDINALITY u (id, n) LEFT JOIN events e USING (id))`,
   audit: `to_jsonb(t) - '{id,at}'::text[]
     || jsonb_build_array(row_number() OVER (PARTITION BY project_number ORDER BY seq, id))`,
   idempotency_keys: "to_jsonb(t) - 'at'",

@@ -1,0 +1,172 @@
+/** Deliveries whose first attempt went well: one row for those of a webhook that were recorded together. */
+
+import { nilUuid } from "./sql/values.ts"
+
+// Positions of one run are in the same range of this size.
+const positionsInRange = 8192
+
+/** An expression for the record of an attempt, an `Attempt` of core. */
+export const recordOf = (schema: string, start: string, duration: string, result: string): string =>
+  `${schema}.record_of(${start}, ${duration}, ${result})`
+
+/** Inserts runs of deliveries `d` of a batch. The selection has the columns of `settle`. */
+export const insertRuns = (schema: string, selection: string, now: string): string => `
+    INSERT INTO ${schema}.delivered_runs
+      (project_number, webhook_id, first_event, first_position, last_position, attempted_at, event_ids, positions,
+       starts, durations, results)
+    SELECT project_number, webhook_id, event_ids[1], first_position, last_position, ${now}, event_ids, positions,
+           starts, durations, CASE WHEN is_same THEN results[1:1] ELSE results END
+    FROM (
+      SELECT project_number, webhook_id, min(position) AS first_position, max(position) AS last_position,
+             array_agg(delivered_id ORDER BY delivered_id) AS event_ids,
+             array_agg(position ORDER BY delivered_id) AS positions,
+             array_agg(started_at ORDER BY delivered_id) AS starts,
+             array_agg(duration ORDER BY delivered_id) AS durations,
+             array_agg(result ORDER BY delivered_id) AS results,
+             min(result COLLATE "C") = max(result COLLATE "C") AS is_same
+      FROM (${selection}) d
+      GROUP BY project_number, webhook_id, ${schema}.run_start(delivered_id), position / ${positionsInRange}
+    ) grouped`
+
+/** A join of runs `r` with their deliveries `o`. */
+const joinDeliveries = `
+    CROSS JOIN LATERAL unnest(r.event_ids, r.positions, r.starts, r.durations)
+    WITH ORDINALITY AS o (event_id, position, started_at, duration, n)`
+
+const resultOf = (place: string): string => `coalesce(r.results[${place}], r.results[1])`
+
+const attemptsOf = (schema: string, o: string): string =>
+  `jsonb_build_array(${recordOf(schema, `${o}.started_at`, `${o}.duration`, `${o}.result`)})`
+
+// The columns of a list's parts.
+const listed = (schema: string): string =>
+  `d.event_id, d.position, d.attempted_at, NULL::timestamptz AS next_attempt_at, ${attemptsOf(schema, "d")} AS attempts,
+    'delivered' AS state`
+
+const selected = `o.event_id, o.position, r.attempted_at, o.started_at, o.duration, ${resultOf("o.n")} AS result`
+
+/**
+ * The newest deliveries in runs, as a part of the list of the webhook `$2`: `$5` of those before the position of `older`,
+ * or of all if `$4` is NULL; none if `$3` is another state.
+ */
+export const newestInRuns = (schema: string): string => {
+  const before = `CASE WHEN $4::uuid IS NULL THEN 9223372036854775807 ELSE (SELECT position FROM older) END`
+  const ofWebhook = `
+        SELECT * FROM ${schema}.delivered_runs r
+        WHERE r.webhook_id = $2::uuid AND ($3::text IS NULL OR $3::text = 'delivered')`
+  return `
+  (
+    SELECT ${listed(schema)} FROM (
+      SELECT ${selected} FROM (
+        -- Those with positions on both sides, and as many others as can be on the page.
+        (${ofWebhook} AND r.last_position >= (SELECT position FROM older)
+          AND r.last_position < (SELECT position FROM older) + ${positionsInRange})
+        UNION ALL (${ofWebhook} AND r.last_position < ${before} ORDER BY r.last_position DESC LIMIT $5::integer)
+      ) r ${joinDeliveries}
+      WHERE o.event_id IS NOT NULL AND o.position < ${before}
+      ORDER BY o.position DESC LIMIT $5::integer
+    ) d
+  )`
+}
+
+/**
+ * The latest attempted deliveries in runs, as a part of the list of the webhook `$2`: `$6` of those before the one of the
+ * event `$5` attempted at `$4`, or of all if these are NULL; none if `$3` is another state.
+ */
+export const latestInRuns = (schema: string): string => {
+  const before = `coalesce($4::timestamptz, 'infinity')`
+  const ofWebhook = `
+        SELECT * FROM ${schema}.delivered_runs r
+        WHERE r.webhook_id = $2::uuid AND r.last_position IS NOT NULL AND ($3::text IS NULL OR $3::text = 'delivered')`
+  return `
+  (
+    SELECT ${listed(schema)} FROM (
+      SELECT ${selected} FROM (
+        (${ofWebhook} AND r.attempted_at = $4::timestamptz)
+        UNION ALL (${ofWebhook} AND r.attempted_at < ${before}
+          ORDER BY r.attempted_at DESC FETCH FIRST ($6::integer) ROWS WITH TIES)
+      ) r ${joinDeliveries}
+      WHERE o.event_id IS NOT NULL AND (r.attempted_at, o.event_id) < (${before}, coalesce($5::uuid, '${nilUuid}'))
+      ORDER BY r.attempted_at DESC, o.event_id DESC LIMIT $6::integer
+    ) d
+  )`
+}
+
+/** The latest attempted delivery of the webhook `w` in a run, as a part of its progress. */
+export const latestOfWebhookInRuns = (schema: string): string => `
+      (
+        SELECT d.event_id, d.attempted_at, ${attemptsOf(schema, "d")} AS attempts FROM (
+          SELECT ${selected} FROM (
+            SELECT * FROM ${schema}.delivered_runs r
+            WHERE r.webhook_id = w.id AND r.last_position IS NOT NULL
+              -- Not from the future, before the clock was set back.
+              AND r.attempted_at < statement_timestamp() + interval '1 second'
+            ORDER BY r.attempted_at DESC LIMIT 1
+          ) r ${joinDeliveries}
+          WHERE o.event_id IS NOT NULL ORDER BY o.event_id DESC LIMIT 1
+        ) d
+      )`
+
+/** The position of the event `$4` in a run of the webhook `$2` in the project `$1`. */
+export const positionInRuns = (schema: string): string => `
+    SELECT r.positions[array_position(r.event_ids, $4::uuid)] AS position
+    FROM ${schema}.projects p JOIN ${schema}.delivered_runs r ON r.project_number = p.number
+    WHERE p.id = $1::text AND r.webhook_id = $2::uuid
+      AND r.first_event BETWEEN ${schema}.run_start($4::uuid) AND $4::uuid AND $4::uuid = ANY (r.event_ids)`
+
+/** The deliveries of the event `e` in runs, as a part of all its deliveries. */
+export const deliveriesInRuns = (schema: string): string => `
+      SELECT r.webhook_id, o.position, r.attempted_at, NULL::timestamptz AS next_attempt_at,
+             jsonb_build_array(${recordOf(schema, "o.started_at", "o.duration", resultOf("o.n"))}) AS attempts,
+             'delivered' AS state
+      FROM ${schema}.runs_of(e.project_number, e.id) r ${joinDeliveries}
+      WHERE o.event_id = e.id`
+
+/**
+ * The common table expression `taken_of_run`: takes the event `$3` out of a run of the `webhook`, unless that is
+ * disabled. Another statement may have taken it since this one began: then it has no row.
+ */
+export const takeFromRun = (schema: string, member: string): string => `
+  taken_of_run AS MATERIALIZED (
+    SELECT $3::uuid AS event_id, r.project_number, r.webhook_id, r.first_event, i.place, r.positions[i.place] AS position,
+           r.attempted_at, jsonb_build_array(${recordOf(schema, "r.starts[i.place]", "r.durations[i.place]", resultOf("i.place"))}) AS attempts,
+           ${member} AS member
+    FROM webhook w
+    JOIN ${schema}.events e ON e.id = $3::uuid
+    JOIN ${schema}.delivered_runs r ON r.project_number = w.project_number AND r.webhook_id = w.id
+    CROSS JOIN LATERAL (SELECT array_position(r.event_ids, $3::uuid) AS place) i
+    WHERE NOT w.is_disabled AND r.first_event BETWEEN ${schema}.run_start($3::uuid) AND $3::uuid
+      AND $3::uuid = ANY (r.event_ids)
+    FOR UPDATE OF r
+  ),
+  left_over AS (
+    UPDATE ${schema}.delivered_runs r
+    SET event_ids = ${schema}.without(r.event_ids, ARRAY[t.place]),
+        results = ${schema}.results_without(r.event_ids, r.results, ARRAY[t.place]),
+        last_position = ${schema}.last_position_of(${schema}.without(r.event_ids, ARRAY[t.place]), r.positions)
+    FROM taken_of_run t
+    WHERE r.project_number = t.project_number AND r.webhook_id = t.webhook_id AND r.first_event = t.first_event
+  )`
+
+/** The common table expressions that remove the responses from deliveries of the events of `old` in the runs of `$1`. */
+export const eraseInRuns = (schema: string): string => `
+  runs AS MATERIALIZED (
+    SELECT r.project_number, r.webhook_id, r.first_event FROM ${schema}.delivered_runs r
+    JOIN (
+      SELECT DISTINCT f.project_number, f.webhook_id, f.first_event
+      FROM ${schema}.projects p, old o, ${schema}.runs_of(p.number, o.id) f WHERE p.id = $1::text
+    ) k USING (project_number, webhook_id, first_event)
+    -- All statements lock runs in the same order, which avoids deadlocks.
+    ORDER BY r.first_event, r.webhook_id
+    FOR UPDATE OF r
+  ),
+  erased_in_runs AS (
+    UPDATE ${schema}.delivered_runs r
+    SET results = ARRAY(
+      SELECT CASE WHEN o.event_id = ANY (ARRAY(SELECT id FROM old)) AND ${resultOf("o.n")}::jsonb ? 'body'
+             THEN jsonb_set(${resultOf("o.n")}::jsonb, '{body}', '""')::text ELSE ${resultOf("o.n")} END
+      FROM unnest(r.event_ids) WITH ORDINALITY AS o (event_id, n) ORDER BY o.n
+    )
+    FROM runs k
+    WHERE r.project_number = k.project_number AND r.webhook_id = k.webhook_id AND r.first_event = k.first_event
+  )`
