@@ -5,6 +5,7 @@ import type { StoreTests } from "../declare.ts"
 import { activityTests } from "./activity.ts"
 import { claimingTests, concurrencyTests } from "./claiming.ts"
 import { backlogTests, deliveriesTests, findingTests } from "./deliveries.ts"
+import { listsTests } from "./lists.ts"
 import { orderingTests } from "./ordering.ts"
 import { changesTests, publishingTests, transactionTests } from "./publishing.ts"
 import { rateTests } from "./rates.ts"
@@ -26,6 +27,7 @@ export const outboxSuite = (on: StoreTests): void => {
   failingTests(on)
   changesTests(on)
   deliveriesTests(on)
+  listsTests(on)
   replayingTests(on)
   findingTests(on)
   backlogTests(on)
