@@ -65,6 +65,8 @@ export interface Setting {
   readonly webhooks: Readonly<Record<WebhookName, StoredWebhook>>
   /** A claim of a delivery to the healthy webhook. */
   readonly claim: Claim
+  /** An event that was delivered to it, together with others. */
+  readonly delivered: EventId
   /** The date that the membership of the operations has. */
   readonly expected: EndDate
   /** The two bulk extensions of the scene. */
@@ -376,6 +378,15 @@ export const operations: ReadonlyArray<Operation> = [
       setting.webhooks.healthy.id,
       { secret: StoredSecret(`whsec_${slot}`), previousUntil: setting.at + dayMillis },
       occasionOf(setting),
+    ),
+  ),
+  onOutbox("replay one", (outbox, { delivered, webhooks: { healthy } }) =>
+    outbox.replay({ projectId: p1, webhookId: healthy.id }, delivered),
+  ),
+  onOutbox("replay many that were delivered", (outbox, { webhooks: { healthy } }) =>
+    outbox.replayMany(
+      { projectId: p1, webhookId: healthy.id },
+      { since: 0, types: undefined, kinds: ["delivered"], position: undefined, isDryRun: false },
     ),
   ),
   onOutbox("replay many", (outbox, { webhooks: { other } }) =>

@@ -4,6 +4,7 @@ import { PgClient } from "@effect/sql-pg"
 import { derivedEventId, draftEvent, makeEvent, newEventId } from "@tenure/core/internal"
 import {
   type ChangeContext,
+  type Claim,
   EndDate,
   EventType,
   MembershipStore,
@@ -152,13 +153,23 @@ const populate = Effect.fnUntraced(function* (
   const kept = claims.find((one) => one.webhook.webhookId === webhooks.healthy.id)
   if (kept === undefined) return yield* Effect.die("no claim")
   const attempt = { at, durationMillis: 1, result: { _tag: "Failed", reason: "Timeout" } } as const
-  for (const one of claims.filter((each) => each !== kept)) {
-    const isOfHealthy = one.webhook.webhookId === webhooks.healthy.id
-    yield* outbox.settle(
-      one,
-      isOfHealthy ? { _tag: "Delivered", attempt } : { _tag: "Failed", attempt, holdMillis: 0 },
-    )
-  }
+  const isOfHealthy = (one: Claim): boolean => one.webhook.webhookId === webhooks.healthy.id
+  const settled = claims.filter((one) => one !== kept)
+  const answer = { _tag: "Answered", status: 200, body: own } as const
+  // Those that are delivered become one run.
+  yield* Effect.forEach(
+    settled,
+    (one) =>
+      outbox.settle(
+        one,
+        isOfHealthy(one)
+          ? { _tag: "Delivered", attempt: { ...attempt, result: answer } }
+          : { _tag: "Failed", attempt, holdMillis: 0 },
+      ),
+    { concurrency: "unbounded" },
+  )
+  const delivered = settled.find(isOfHealthy)
+  if (delivered === undefined) return yield* Effect.die("nothing is delivered")
   yield* outbox.publish(
     makeEvent({
       id: newEventId(crypto, at),
@@ -187,7 +198,14 @@ const populate = Effect.fnUntraced(function* (
       `UPDATE memberships SET seq = seq - seq % ${round} + ${round - 1} WHERE user_id = '${own}'`,
     )
   const expected = EndDate(scene === "date of a bulk extension" ? soon : past)
-  const setting: Setting = { at, webhooks, claim: kept, expected, bulkExtensions: [set, raised] }
+  const setting: Setting = {
+    at,
+    webhooks,
+    claim: kept,
+    delivered: delivered.event.id,
+    expected,
+    bulkExtensions: [set, raised],
+  }
   return setting
 })
 
