@@ -127,6 +127,10 @@ export const wrongOutboxes = wrongStores("Outbox", Outbox, {
   "returns a delivery that waited for its turn before those that were published later": leaving(
     (left) => ({ ...left, dueForMillis: 0 }),
   ),
+  "is not late beside a claimed one of an ordered webhook": leaving((left) => ({
+    ...left,
+    lateForMillis: left.dueForMillis,
+  })),
   "is late if it waits for a dispatcher, but not while its webhook fails or is busy": leaving(
     (left) => ({ ...left, lateForMillis: left.dueForMillis }),
   ),

@@ -143,7 +143,15 @@ const findingTests = (test: ServerTest): void => {
       data: { new_end_date: extend, request_id: fieldsOf(extended.body)["request_id"] },
     })
     const foreign = await tenure.events.publish({ projectId: "p2", type: "a", data: {} })
-    for (const missing of [foreign, unknownId, "1", "%00", "__proto__"]) {
+    for (const missing of [
+      foreign,
+      unknownId,
+      `%7B${id}%7D`,
+      id.replaceAll("-", ""),
+      "1",
+      "%00",
+      "__proto__",
+    ]) {
       const response = await operate("GET", `${events}/${missing}`)
       expectFailure(response, 404, "EVENT_NOT_FOUND")
     }

@@ -3,7 +3,7 @@
 import { type Operation, type PathParams, routes } from "@tenure/core/internal"
 import * as Struct from "effect/Struct"
 import { describe, expect } from "vitest"
-import { expectFailure, fieldsOf, webhookOf as createdOf } from "../../support/http.ts"
+import { dataOf, expectFailure, fieldsOf, webhookOf as createdOf } from "../../support/http.ts"
 import { type Fixture, type ServerTest, asLines, extendOne, keyed, webhooks } from "../harness.ts"
 import { validDate } from "./extending.ts"
 
@@ -52,7 +52,7 @@ const requests: { readonly [Of in Changing]: (fixture: Fixture) => Promise<Prepa
   },
   "memberships.update": async () => ({ body: { metadata: { plan: "gold" } } }),
   "memberships.end": async () => ({}),
-  "projects.create": async () => ({}),
+  "projects.create": async () => ({ params: { project_id: "fresh" } }),
   "projects.delete": async () => ({}),
   "webhooks.create": async () => ({ body: { url: "https://example.com/" } }),
   "webhooks.update": async (fixture) => ({
@@ -61,7 +61,12 @@ const requests: { readonly [Of in Changing]: (fixture: Fixture) => Promise<Prepa
   }),
   "webhooks.delete": webhookOf,
   "webhooks.ping": webhookOf,
-  "webhooks.enable": webhookOf,
+  "webhooks.enable": async (fixture) => {
+    const { webhooks: own } = fixture.tenure
+    const { id } = await own.create({ projectId: "p1", url: "https://example.com/" })
+    await own.update({ projectId: "p1", webhookId: id, disabled: true })
+    return { params: { webhook_id: id } }
+  },
   "webhooks.rotate": webhookOf,
   "webhooks.replay": async (fixture) => ({
     ...(await webhookOf(fixture)),
@@ -95,6 +100,17 @@ const changeAnswered = async ({ tenure }: Fixture): Promise<void> => {
 /** Replayed fields that differ from the first response. */
 const forgotten: { readonly [Of in Changing]?: object } = { "apiKeys.issue": { token: null } }
 
+/** The operations whose change is not in the history. */
+const unrecorded: ReadonlyArray<Changing> = ["events.publish", "webhooks.ping", "webhooks.replay"]
+
+/** Who asked for the latest changes, in the project and outside of projects, and in which requests. */
+const latestOrigins = async ({ tenure }: Fixture): Promise<ReadonlyArray<unknown>> => {
+  const histories = [{ projectId: "p1" }, { projectId: "fresh" }, { projectId: null }].map(
+    (which) => tenure.memberships.history(which).catch(() => []),
+  )
+  return (await Promise.all(histories)).flatMap(([latest]) => latest?.origin ?? [])
+}
+
 const operationTests = (test: ServerTest): void => {
   for (const operation of Struct.keys(requests)) {
     test(`makes the change of ${operation} once, and answers the same after other changes`, async (fixture) => {
@@ -109,6 +125,11 @@ const operationTests = (test: ServerTest): void => {
       const path = pattern.replaceAll(/:(\w+)/g, (_, name: string) => named[name] ?? name)
       const headers = (key: string) => ({ ...type, ...keyed(key) })
       const first = await administer(method, path, body, headers("k-1"))
+      if (!unrecorded.includes(operation)) {
+        const { key_id: keyId } = dataOf(await administer("GET", "/v2/identity"))
+        const { request_id: requestId } = fieldsOf(first.body)
+        expect(await latestOrigins(fixture)).toContainEqual({ keyId, requestId })
+      }
       await changeAnswered(fixture)
       const second = await administer(method, path, body, headers("k-1"))
       expect([first.status, second.status]).toEqual([200, 200])

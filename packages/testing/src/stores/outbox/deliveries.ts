@@ -26,6 +26,7 @@ import {
   leaseMillis,
   prepared,
   preparedWebhook,
+  preparedWith,
   publishMany,
   released,
   replayed,
@@ -329,6 +330,18 @@ export const backlogTests = (on: StoreTests): void => {
       expect(yield* late).toBeUndefined()
       yield* store.remove(p1, webhook.id, occasion)
       expect(yield* late).toBeUndefined()
+    })
+
+    test("is not late beside a claimed one of an ordered webhook", function* () {
+      const { outbox } = yield* preparedWith({ ordered: true })
+      for (const userId of ["ada", "bob"]) yield* outbox.publish(event(p1, undefined, userId))
+      yield* advance(hour)
+      const claimed = yield* claims({ limit: 1 })
+      const { dueForMillis, lateForMillis } = yield* outbox.backlog(10)
+      expect(dueForMillis).toBeGreaterThanOrEqual(hour)
+      expect(lateForMillis).toBeUndefined()
+      yield* settleAll(claimed, [delivered])
+      expect((yield* outbox.backlog(10)).lateForMillis).toBeGreaterThanOrEqual(hour)
     })
   })
 }
