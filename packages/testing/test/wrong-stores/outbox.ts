@@ -104,6 +104,14 @@ export const wrongOutboxes = wrongStores("Outbox", Outbox, {
   "are replayed once with an idempotency key": ({ replayMany }) => ({
     replayMany: (webhook, selection) => replayMany(webhook, selection),
   }),
+  "lists what became of deliveries, whichever were settled together or replayed": ({
+    attempted,
+  }) => ({
+    attempted: (webhook, page) =>
+      Effect.map(attempted(webhook, page), (all) =>
+        all.filter(({ attemptedAt }) => attemptedAt !== page.before?.attemptedAt),
+      ),
+  }),
   "returns an event with its deliveries in all states, as they are listed": findingDeliveries(
     (all) => all.slice(0, 1),
   ),
