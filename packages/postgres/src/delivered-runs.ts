@@ -9,31 +9,21 @@ const positionsInRange = 8192
 export const recordOf = (schema: string, start: string, duration: string, result: string): string =>
   `${schema}.record_of(${start}, ${duration}, ${result})`
 
-/** Inserts runs of deliveries `d` of a batch. The selection has the columns of `settle`. */
+/** Inserts runs of deliveries of a batch. The selection has the columns of `settle`. */
 export const insertRuns = (schema: string, selection: string, now: string): string => `
     INSERT INTO ${schema}.delivered_runs
-      (project_number, webhook_id, first_event, first_position, last_position, attempted_at, event_ids, positions,
-       starts, durations, results)
-    SELECT project_number, webhook_id, event_ids[1], first_position, last_position, ${now}, event_ids, positions,
-           starts, durations, CASE WHEN is_same THEN results[1:1] ELSE results END
-    FROM (
-      SELECT project_number, webhook_id, min(position) AS first_position, max(position) AS last_position,
-             array_agg(delivered_id ORDER BY delivered_id) AS event_ids,
-             array_agg(position ORDER BY delivered_id) AS positions,
-             array_agg(started_at ORDER BY delivered_id) AS starts,
-             array_agg(duration ORDER BY delivered_id) AS durations,
-             array_agg(result ORDER BY delivered_id) AS results,
-             min(result COLLATE "C") = max(result COLLATE "C") AS is_same
-      FROM (${selection}) d
-      GROUP BY project_number, webhook_id, ${schema}.run_start(delivered_id), position / ${positionsInRange}
-    ) grouped`
+      (project_number, webhook_id, first_event, first_position, last_position, attempted_at, result, event_ids, positions,
+       starts, durations)
+    SELECT project_number, webhook_id, (array_agg(delivered_id ORDER BY delivered_id))[1], min(position), max(position),
+           ${now}, result, array_agg(delivered_id ORDER BY delivered_id), array_agg(position ORDER BY delivered_id),
+           array_agg(started_at ORDER BY delivered_id), array_agg(duration ORDER BY delivered_id)
+    FROM (${selection}) d
+    GROUP BY project_number, webhook_id, result, ${schema}.run_start(delivered_id), position / ${positionsInRange}`
 
 /** A join of runs `r` with their deliveries `o`. */
 const joinDeliveries = `
     CROSS JOIN LATERAL unnest(r.event_ids, r.positions, r.starts, r.durations)
     WITH ORDINALITY AS o (event_id, position, started_at, duration, n)`
-
-const resultOf = (place: string): string => `coalesce(r.results[${place}], r.results[1])`
 
 const attemptsOf = (schema: string, o: string): string =>
   `jsonb_build_array(${recordOf(schema, `${o}.started_at`, `${o}.duration`, `${o}.result`)})`
@@ -43,7 +33,7 @@ const listed = (schema: string): string =>
   `d.event_id, d.position, d.attempted_at, NULL::timestamptz AS next_attempt_at, ${attemptsOf(schema, "d")} AS attempts,
     'delivered' AS state`
 
-const selected = `o.event_id, o.position, r.attempted_at, o.started_at, o.duration, ${resultOf("o.n")} AS result`
+const selected = `o.event_id, o.position, r.attempted_at, o.started_at, o.duration, r.result`
 
 /**
  * The newest deliveries in runs, as a part of the list of the webhook `$2`: `$5` of those before the position of `older`,
@@ -117,10 +107,25 @@ export const positionInRuns = (schema: string): string => `
 /** The deliveries of the event `e` in runs, as a part of all its deliveries. */
 export const deliveriesInRuns = (schema: string): string => `
       SELECT r.webhook_id, o.position, r.attempted_at, NULL::timestamptz AS next_attempt_at,
-             jsonb_build_array(${recordOf(schema, "o.started_at", "o.duration", resultOf("o.n"))}) AS attempts,
+             jsonb_build_array(${recordOf(schema, "o.started_at", "o.duration", "r.result")}) AS attempts,
              'delivered' AS state
       FROM ${schema}.runs_of(e.project_number, e.id) r ${joinDeliveries}
       WHERE o.event_id = e.id`
+
+/** The common table expression `left_over`: removes deliveries that another one has taken, at the places `n`, from their runs. */
+const leaveRuns = (schema: string, taken: string): string => `
+  left_over AS (
+    UPDATE ${schema}.delivered_runs r
+    SET event_ids = ${schema}.without(r.event_ids, t.places),
+        last_position = ${schema}.last_position_of(${schema}.without(r.event_ids, t.places), r.positions),
+        result = CASE WHEN ${schema}.last_position_of(${schema}.without(r.event_ids, t.places), r.positions) IS NOT NULL
+                 THEN r.result END
+    FROM (
+      SELECT project_number, webhook_id, first_event, array_agg(n::integer) AS places FROM ${taken}
+      GROUP BY project_number, webhook_id, first_event
+    ) t
+    WHERE r.project_number = t.project_number AND r.webhook_id = t.webhook_id AND r.first_event = t.first_event
+  )`
 
 /**
  * The common table expression `taken_of_run`: takes the event `$3` out of a run of the `webhook`, unless that is
@@ -128,8 +133,8 @@ export const deliveriesInRuns = (schema: string): string => `
  */
 export const takeFromRun = (schema: string, member: string): string => `
   taken_of_run AS MATERIALIZED (
-    SELECT $3::uuid AS event_id, r.project_number, r.webhook_id, r.first_event, i.place, r.positions[i.place] AS position,
-           r.attempted_at, jsonb_build_array(${recordOf(schema, "r.starts[i.place]", "r.durations[i.place]", resultOf("i.place"))}) AS attempts,
+    SELECT $3::uuid AS event_id, r.project_number, r.webhook_id, r.first_event, i.place AS n, r.positions[i.place] AS position,
+           r.attempted_at, jsonb_build_array(${recordOf(schema, "r.starts[i.place]", "r.durations[i.place]", "r.result")}) AS attempts,
            ${member} AS member
     FROM webhook w
     JOIN ${schema}.events e ON e.id = $3::uuid
@@ -138,20 +143,15 @@ export const takeFromRun = (schema: string, member: string): string => `
     WHERE NOT w.is_disabled AND r.first_event BETWEEN ${schema}.run_start($3::uuid) AND $3::uuid
       AND $3::uuid = ANY (r.event_ids)
     FOR UPDATE OF r
-  ),
-  left_over AS (
-    UPDATE ${schema}.delivered_runs r
-    SET event_ids = ${schema}.without(r.event_ids, ARRAY[t.place]),
-        results = ${schema}.results_without(r.event_ids, r.results, ARRAY[t.place]),
-        last_position = ${schema}.last_position_of(${schema}.without(r.event_ids, ARRAY[t.place]), r.positions)
-    FROM taken_of_run t
-    WHERE r.project_number = t.project_number AND r.webhook_id = t.webhook_id AND r.first_event = t.first_event
-  )`
+  ),${leaveRuns(schema, "taken_of_run")}`
 
-/** The common table expressions that remove the responses from deliveries of the events of `old` in the runs of `$1`. */
+/**
+ * The common table expressions that take the deliveries of the events of `old` out of the runs of the project `$1`, and
+ * keep them without the responses.
+ */
 export const eraseInRuns = (schema: string): string => `
   runs AS MATERIALIZED (
-    SELECT r.project_number, r.webhook_id, r.first_event FROM ${schema}.delivered_runs r
+    SELECT r.* FROM ${schema}.delivered_runs r
     JOIN (
       SELECT DISTINCT f.project_number, f.webhook_id, f.first_event
       FROM ${schema}.projects p, old o, ${schema}.runs_of(p.number, o.id) f WHERE p.id = $1::text
@@ -160,13 +160,21 @@ export const eraseInRuns = (schema: string): string => `
     ORDER BY r.first_event, r.webhook_id
     FOR UPDATE OF r
   ),
-  erased_in_runs AS (
-    UPDATE ${schema}.delivered_runs r
-    SET results = ARRAY(
-      SELECT CASE WHEN o.event_id = ANY (ARRAY(SELECT id FROM old)) AND ${resultOf("o.n")}::jsonb ? 'body'
-             THEN jsonb_set(${resultOf("o.n")}::jsonb, '{body}', '""')::text ELSE ${resultOf("o.n")} END
-      FROM unnest(r.event_ids) WITH ORDINALITY AS o (event_id, n) ORDER BY o.n
-    )
-    FROM runs k
-    WHERE r.project_number = k.project_number AND r.webhook_id = k.webhook_id AND r.first_event = k.first_event
+  taken_of_runs AS MATERIALIZED (
+    SELECT r.project_number, r.webhook_id, r.first_event, r.attempted_at, r.result, o.*
+    FROM runs r ${joinDeliveries}
+    WHERE o.event_id = ANY (ARRAY(SELECT id FROM old))
+  ),${leaveRuns(schema, "taken_of_runs")},
+  kept AS (
+    INSERT INTO ${schema}.finished_deliveries
+      (event_id, webhook_id, position, state, attempted_at, claim_count, attempts)
+    SELECT event_id, webhook_id, position, 'delivered', attempted_at, 1,
+           jsonb_build_array(${recordOf(
+             schema,
+             "started_at",
+             "duration",
+             `CASE WHEN result::jsonb ? 'body'
+             THEN jsonb_set(result::jsonb, '{body}', '""')::text ELSE result END`,
+           )})
+    FROM taken_of_runs
   )`

@@ -99,10 +99,10 @@ const filled = Layer.effectDiscard(
        FROM generate_series(7, 10000) n`,
       `INSERT INTO ${schema}.delivered_runs
          (project_number, webhook_id, first_event, first_position, last_position, attempted_at, event_ids, positions,
-          starts, durations, results)
+          starts, durations, result)
        SELECT 1, '${webhookId}', min(${eventOf("n")}::text)::uuid, min(n) + 1000, max(n) + 1000,
               date_trunc('milliseconds', now()) - min(n) * interval '1 second', array_agg(${eventOf("n")} ORDER BY n),
-              array_agg(n + 1000 ORDER BY n), array_agg(1 ORDER BY n), array_agg(1 ORDER BY n), ARRAY['{}']
+              array_agg(n + 1000 ORDER BY n), array_agg(1 ORDER BY n), array_agg(1 ORDER BY n), '{}'
        FROM generate_series(10001, 20000) n GROUP BY (n - 1) / 50`,
       // A part for each of thirty days.
       `SELECT ${schema}.create_audit_part(day),

@@ -329,8 +329,8 @@ CREATE FUNCTION tenure.run_start(event_id uuid) RETURNS uuid LANGUAGE sql IMMUTA
   SELECT tenure.floor_of(event_id, 1024)
 $$;
 
--- Deliveries whose first attempt went well: one row for those of a webhook that were recorded together. Their events
--- are of the same 1024 milliseconds, of which a day has a whole number, and their positions of the same 8192, so that
+-- Deliveries whose first attempt went well: one row for those of a webhook that were recorded together, with the same
+-- result. Their events are of the same 1024 milliseconds, of which a day has a whole number, and their positions of the same 8192, so that
 -- an event, or what comes before a position, is found in few rows.
 CREATE TABLE tenure.delivered_runs (
   project_number bigint NOT NULL,
@@ -343,14 +343,14 @@ CREATE TABLE tenure.delivered_runs (
   last_position  bigint,
   -- When the attempts were recorded, in whole milliseconds.
   attempted_at   timestamptz NOT NULL,
-  -- One element of each array for each delivery. The event is NULL once it was replayed.
+  -- The result of the attempts as JSON; NULL once no delivery is left: it may name a person.
+  result         text,
+  -- One element of each array for each delivery. The event is NULL once the delivery has moved to another table.
   event_ids      uuid[] NOT NULL,
   positions      bigint[] NOT NULL,
   -- When the attempts started, in milliseconds since the epoch, and how long they took, in milliseconds.
   starts         bigint[] NOT NULL,
   durations      double precision[] NOT NULL,
-  -- The results as JSON: one element if all are the same.
-  results        text[] NOT NULL,
   PRIMARY KEY (project_number, webhook_id, first_event)
 ) PARTITION BY RANGE (first_event);
 
@@ -373,13 +373,6 @@ $$;
 CREATE FUNCTION tenure.without(event_ids uuid[], places integer[])
 RETURNS uuid[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT array_agg(CASE WHEN e.n <> ALL (places) THEN e.id END ORDER BY e.n)
-  FROM unnest(event_ids) WITH ORDINALITY e (id, n)
-$$;
-
--- The results of a run without those at some places: responses may name persons, who may be erased.
-CREATE FUNCTION tenure.results_without(event_ids uuid[], results text[], places integer[])
-RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT array_agg(CASE WHEN e.n <> ALL (places) THEN coalesce(results[e.n], results[1]) ELSE '{}' END ORDER BY e.n)
   FROM unnest(event_ids) WITH ORDINALITY e (id, n)
 $$;
 
