@@ -25,6 +25,10 @@ const joinDeliveries = `
     CROSS JOIN LATERAL unnest(r.event_ids, r.positions, r.starts, r.durations)
     WITH ORDINALITY AS o (event_id, position, started_at, duration, n)`
 
+/** The result of the delivery of an event in the run `r`. */
+const resultOf = (schema: string, event: string): string =>
+  `CASE WHEN ${event} = ANY (r.erased_ids) THEN ${schema}.without_body(r.result) ELSE r.result END`
+
 const attemptsOf = (schema: string, o: string): string =>
   `jsonb_build_array(${recordOf(schema, `${o}.started_at`, `${o}.duration`, `${o}.result`)})`
 
@@ -33,7 +37,8 @@ const listed = (schema: string): string =>
   `d.event_id, d.position, d.attempted_at, NULL::timestamptz AS next_attempt_at, ${attemptsOf(schema, "d")} AS attempts,
     'delivered' AS state`
 
-const selected = `o.event_id, o.position, r.attempted_at, o.started_at, o.duration, r.result`
+const selected = (schema: string): string =>
+  `o.event_id, o.position, r.attempted_at, o.started_at, o.duration, ${resultOf(schema, "o.event_id")} AS result`
 
 /**
  * The newest deliveries in runs, as a part of the list of the webhook `$2`: `$5` of those before the position of `older`,
@@ -47,7 +52,7 @@ export const newestInRuns = (schema: string): string => {
   return `
   (
     SELECT ${listed(schema)} FROM (
-      SELECT ${selected} FROM (
+      SELECT ${selected(schema)} FROM (
         -- Those with positions on both sides, and as many others as can be on the page.
         (${ofWebhook} AND r.last_position >= (SELECT position FROM older)
           AND r.last_position < (SELECT position FROM older) + ${positionsInRange})
@@ -71,7 +76,7 @@ export const latestInRuns = (schema: string): string => {
   return `
   (
     SELECT ${listed(schema)} FROM (
-      SELECT ${selected} FROM (
+      SELECT ${selected(schema)} FROM (
         (${ofWebhook} AND r.attempted_at = $4::timestamptz)
         UNION ALL (${ofWebhook} AND r.attempted_at < ${before}
           ORDER BY r.attempted_at DESC FETCH FIRST ($6::integer) ROWS WITH TIES)
@@ -86,7 +91,7 @@ export const latestInRuns = (schema: string): string => {
 export const latestOfWebhookInRuns = (schema: string): string => `
       (
         SELECT d.event_id, d.attempted_at, ${attemptsOf(schema, "d")} AS attempts FROM (
-          SELECT ${selected} FROM (
+          SELECT ${selected(schema)} FROM (
             SELECT * FROM ${schema}.delivered_runs r
             WHERE r.webhook_id = w.id AND r.last_position IS NOT NULL
               -- Not from the future, before the clock was set back.
@@ -107,25 +112,10 @@ export const positionInRuns = (schema: string): string => `
 /** The deliveries of the event `e` in runs, as a part of all its deliveries. */
 export const deliveriesInRuns = (schema: string): string => `
       SELECT r.webhook_id, o.position, r.attempted_at, NULL::timestamptz AS next_attempt_at,
-             jsonb_build_array(${recordOf(schema, "o.started_at", "o.duration", "r.result")}) AS attempts,
+             jsonb_build_array(${recordOf(schema, "o.started_at", "o.duration", resultOf(schema, "o.event_id"))}) AS attempts,
              'delivered' AS state
       FROM ${schema}.runs_of(e.project_number, e.id) r ${joinDeliveries}
       WHERE o.event_id = e.id`
-
-/** The common table expression `left_over`: removes deliveries that another one has taken, at the places `n`, from their runs. */
-const leaveRuns = (schema: string, taken: string): string => `
-  left_over AS (
-    UPDATE ${schema}.delivered_runs r
-    SET event_ids = ${schema}.without(r.event_ids, t.places),
-        last_position = ${schema}.last_position_of(${schema}.without(r.event_ids, t.places), r.positions),
-        result = CASE WHEN ${schema}.last_position_of(${schema}.without(r.event_ids, t.places), r.positions) IS NOT NULL
-                 THEN r.result END
-    FROM (
-      SELECT project_number, webhook_id, first_event, array_agg(n::integer) AS places FROM ${taken}
-      GROUP BY project_number, webhook_id, first_event
-    ) t
-    WHERE r.project_number = t.project_number AND r.webhook_id = t.webhook_id AND r.first_event = t.first_event
-  )`
 
 /**
  * The common table expression `taken_of_run`: takes the event `$3` out of a run of the `webhook`, unless that is
@@ -133,8 +123,8 @@ const leaveRuns = (schema: string, taken: string): string => `
  */
 export const takeFromRun = (schema: string, member: string): string => `
   taken_of_run AS MATERIALIZED (
-    SELECT $3::uuid AS event_id, r.project_number, r.webhook_id, r.first_event, i.place AS n, r.positions[i.place] AS position,
-           r.attempted_at, jsonb_build_array(${recordOf(schema, "r.starts[i.place]", "r.durations[i.place]", "r.result")}) AS attempts,
+    SELECT $3::uuid AS event_id, r.project_number, r.webhook_id, r.first_event, i.place, r.positions[i.place] AS position,
+           r.attempted_at, jsonb_build_array(${recordOf(schema, "r.starts[i.place]", "r.durations[i.place]", resultOf(schema, "$3::uuid"))}) AS attempts,
            ${member} AS member
     FROM webhook w
     JOIN ${schema}.events e ON e.id = $3::uuid
@@ -143,15 +133,24 @@ export const takeFromRun = (schema: string, member: string): string => `
     WHERE NOT w.is_disabled AND r.first_event BETWEEN ${schema}.run_start($3::uuid) AND $3::uuid
       AND $3::uuid = ANY (r.event_ids)
     FOR UPDATE OF r
-  ),${leaveRuns(schema, "taken_of_run")}`
+  ),
+  left_over AS (
+    UPDATE ${schema}.delivered_runs r
+    SET event_ids = ${schema}.without(r.event_ids, ARRAY[t.place]),
+        last_position = ${schema}.last_position_of(${schema}.without(r.event_ids, ARRAY[t.place]), r.positions),
+        result = ${schema}.kept_result(r.result, ${schema}.without(r.event_ids, ARRAY[t.place]), r.erased_ids)
+    FROM taken_of_run t
+    WHERE r.project_number = t.project_number AND r.webhook_id = t.webhook_id AND r.first_event = t.first_event
+  )`
 
-/**
- * The common table expressions that take the deliveries of the events of `old` out of the runs of the project `$1`, and
- * keep them without the responses.
- */
+const erasedIds = `ARRAY(
+      SELECT e.id FROM unnest(r.event_ids) e (id) WHERE e.id = ANY (r.erased_ids) OR e.id IN (SELECT id FROM old)
+    )`
+
+/** The common table expressions that remove the responses from deliveries of the events of `old` in the runs of `$1`. */
 export const eraseInRuns = (schema: string): string => `
   runs AS MATERIALIZED (
-    SELECT r.* FROM ${schema}.delivered_runs r
+    SELECT r.project_number, r.webhook_id, r.first_event FROM ${schema}.delivered_runs r
     JOIN (
       SELECT DISTINCT f.project_number, f.webhook_id, f.first_event
       FROM ${schema}.projects p, old o, ${schema}.runs_of(p.number, o.id) f WHERE p.id = $1::text
@@ -160,21 +159,9 @@ export const eraseInRuns = (schema: string): string => `
     ORDER BY r.first_event, r.webhook_id
     FOR UPDATE OF r
   ),
-  taken_of_runs AS MATERIALIZED (
-    SELECT r.project_number, r.webhook_id, r.first_event, r.attempted_at, r.result, o.*
-    FROM runs r ${joinDeliveries}
-    WHERE o.event_id = ANY (ARRAY(SELECT id FROM old))
-  ),${leaveRuns(schema, "taken_of_runs")},
-  kept AS (
-    INSERT INTO ${schema}.finished_deliveries
-      (event_id, webhook_id, position, state, attempted_at, claim_count, attempts)
-    SELECT event_id, webhook_id, position, 'delivered', attempted_at, 1,
-           jsonb_build_array(${recordOf(
-             schema,
-             "started_at",
-             "duration",
-             `CASE WHEN result::jsonb ? 'body'
-             THEN jsonb_set(result::jsonb, '{body}', '""')::text ELSE result END`,
-           )})
-    FROM taken_of_runs
+  erased_in_runs AS (
+    UPDATE ${schema}.delivered_runs r
+    SET erased_ids = ${erasedIds}, result = ${schema}.kept_result(r.result, r.event_ids, ${erasedIds})
+    FROM runs k
+    WHERE r.project_number = k.project_number AND r.webhook_id = k.webhook_id AND r.first_event = k.first_event
   )`

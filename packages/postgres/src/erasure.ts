@@ -116,13 +116,21 @@ export const bodyWithoutUser = (body: string, type: string, user: string): strin
   return withNull(withoutMetadata, type, "reason", jsonText)
 }
 
+/** The common table expression `erased`: removes the user `$2` from the events of `old`. */
+const erasedEvents = (schema: string): string => `
+  erased AS (
+    UPDATE ${schema}.events e
+    SET body = ${bodyWithoutUser("e.body", "e.type", "$2::text")}
+    WHERE e.id = ANY (ARRAY(SELECT id FROM old))
+  ),`
+
 /**
- * Removes the user `$2` from events of a project until `$3`, as `Erasure` of the core says, and the responses of
- * receivers to these from their deliveries. Looks at the next thousand events of the project, after the
+ * Removes the responses of receivers to events of the user `$2` until `$3` from their deliveries and, with `events`, the
+ * user from these events, as `Erasure` of the core says. Looks at the next thousand events of the project, after the
  * event `$6` of the transaction `$5` in the epoch `$4`; if `$7` is not NULL, of transactions before that one, which is of the current epoch.
  * Returns one row with the last of them, if there may be more.
  */
-const eraseEvents = (schema: string): string => `
+const eraseEvents = (schema: string, events: string): string => `
   WITH page AS MATERIALIZED (
     SELECT e.epoch, e.xid, e.id, e.at, e.type, e.body FROM ${schema}.events e
     WHERE ${isInProject(schema)} AND (e.epoch, e.xid, e.id) > ($4::integer, $5::text::xid8, $6::uuid)
@@ -133,11 +141,7 @@ const eraseEvents = (schema: string): string => `
     SELECT p.id FROM page p
     WHERE ${isUntil("p")} AND ${mentionsUser("p.body", "p.type", "$2::text")}
   ),
-  erased AS (
-    UPDATE ${schema}.events e
-    SET body = ${bodyWithoutUser("e.body", "e.type", "$2::text")}
-    WHERE e.id = ANY (ARRAY(SELECT id FROM old))
-  ),
+${events}
   attempted AS MATERIALIZED (
     SELECT d.event_id, d.webhook_id FROM ${schema}.deliveries d
     WHERE ${isOfOld} AND (d.attempts <> '[]' OR d.member IS NOT NULL AND d.state = 'failed')
@@ -261,7 +265,8 @@ export const makeErasures = (executor: Executor) => {
   const { schema } = executor
   const sql = {
     eraseAudit: eraseAudit(schema),
-    eraseEvents: eraseEvents(schema),
+    eraseResponses: eraseEvents(schema, ""),
+    eraseEvents: eraseEvents(schema, erasedEvents(schema)),
     listPublishing: listPublishing(schema),
     findErasure: findErasure(schema),
     findErasureDue: findErasureDue(schema),
@@ -276,6 +281,8 @@ export const makeErasures = (executor: Executor) => {
     let after: EventPlace | undefined = beforeFirst
     while (after !== undefined) {
       const params = eraseEventsParams(erased, after)
+      // It waits for replays under way, and does not see what these send again. The next statement does.
+      yield* executor.execute(sql.eraseResponses, params, manner)
       const rows: ReadonlyArray<EventPlace> = yield* executor.execute<EventPlace>(
         sql.eraseEvents,
         params,

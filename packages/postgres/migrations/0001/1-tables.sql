@@ -343,9 +343,11 @@ CREATE TABLE tenure.delivered_runs (
   last_position  bigint,
   -- When the attempts were recorded, in whole milliseconds.
   attempted_at   timestamptz NOT NULL,
-  -- The result of the attempts as JSON; NULL once no delivery is left: it may name a person.
+  -- The result of the attempts as JSON; NULL once no delivery is left.
   result         text,
-  -- One element of each array for each delivery. The event is NULL once the delivery has moved to another table.
+  -- The events of persons who were erased: the response to them is not shown any more.
+  erased_ids     uuid[] NOT NULL DEFAULT '{}',
+  -- One element of each array for each delivery. The event is NULL once it was replayed.
   event_ids      uuid[] NOT NULL,
   positions      bigint[] NOT NULL,
   -- When the attempts started, in milliseconds since the epoch, and how long they took, in milliseconds.
@@ -374,6 +376,19 @@ CREATE FUNCTION tenure.without(event_ids uuid[], places integer[])
 RETURNS uuid[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT array_agg(CASE WHEN e.n <> ALL (places) THEN e.id END ORDER BY e.n)
   FROM unnest(event_ids) WITH ORDINALITY e (id, n)
+$$;
+
+-- A result without the response.
+CREATE FUNCTION tenure.without_body(result text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN result::jsonb ? 'body' THEN jsonb_set(result::jsonb, '{body}', '""')::text ELSE result END
+$$;
+
+-- What is kept of a run's result: no response of which every delivery that is left is to be forgotten.
+CREATE FUNCTION tenure.kept_result(result text, event_ids uuid[], erased_ids uuid[])
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN count(*) = 0 THEN NULL
+              WHEN bool_and(e.id = ANY (erased_ids)) THEN tenure.without_body(result) ELSE result END
+  FROM unnest(event_ids) e (id) WHERE e.id IS NOT NULL
 $$;
 
 -- The highest position of the deliveries that are left in a run.

@@ -165,7 +165,8 @@ BEGIN
 
       WITH taken AS MATERIALIZED (
         SELECT r.first_event, k.place, r.event_ids[k.place] AS event_id, r.positions[k.place] AS position, r.attempted_at,
-               tenure.record_of(r.starts[k.place], r.durations[k.place], r.result)
+               tenure.record_of(r.starts[k.place], r.durations[k.place],
+                 CASE WHEN r.event_ids[k.place] = ANY (r.erased_ids) THEN tenure.without_body(r.result) ELSE r.result END)
                  AS attempt
         FROM unnest(run_ids, run_places) k (first_event, place)
         JOIN tenure.delivered_runs r ON r.project_number = of_project AND r.webhook_id = to_webhook
@@ -174,13 +175,9 @@ BEGIN
       ), left_over AS (
         UPDATE tenure.delivered_runs r
         SET event_ids = tenure.without(r.event_ids, k.places),
-            last_position = l.last_position, result = CASE WHEN l.last_position IS NOT NULL THEN r.result END
+            last_position = tenure.last_position_of(tenure.without(r.event_ids, k.places), r.positions),
+            result = tenure.kept_result(r.result, tenure.without(r.event_ids, k.places), r.erased_ids)
         FROM (SELECT t.first_event, array_agg(t.place) AS places FROM taken t GROUP BY t.first_event) k
-        JOIN tenure.delivered_runs o ON o.project_number = of_project AND o.webhook_id = to_webhook
-          AND o.first_event = k.first_event
-        CROSS JOIN LATERAL (
-          SELECT tenure.last_position_of(tenure.without(o.event_ids, k.places), o.positions) AS last_position
-        ) l
         WHERE r.project_number = of_project AND r.webhook_id = to_webhook AND r.first_event = k.first_event
       )
       INSERT INTO tenure.deliveries
