@@ -22,7 +22,6 @@ const copied = [
   // A server, certificates and a client for the tests.
   "packages/postgres/test/{certificates,global-setup}.ts",
   "packages/postgres/test/within/prisma-client.ts",
-  "packages/stripe/test/objects.ts",
   "packages/stripe/test/{objects,stripe-account}.ts",
   "packages/testing/src/support/*.ts",
 ]

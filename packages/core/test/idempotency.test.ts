@@ -50,6 +50,21 @@ const { userId: __, ...others } = { ...otherDated, mode: "neverShorten" as const
 
 const rows = (of: string) => [{ userId: "3", endDate: of }]
 
+const settings = {
+  eventTypes: ["a"],
+  ordered: true,
+  rate: 1,
+  description: "one",
+  headers: { "x-a": "1" },
+}
+const otherSettings = {
+  eventTypes: ["b"],
+  ordered: false,
+  rate: 2,
+  description: "other",
+  headers: { "x-a": "2" },
+}
+
 /** All changes with an idempotency key. */
 const calls: Readonly<Record<string, () => ReadonlyArray<() => Promise<unknown>>>> = {
   "memberships.grant": () =>
@@ -126,20 +141,12 @@ const calls: Readonly<Record<string, () => ReadonlyArray<() => Promise<unknown>>
       input: {
         projectId: "p1",
         url,
-        eventTypes: ["a"],
-        ordered: true,
-        rate: 1,
-        description: "one",
-        headers: { "x-a": "1" },
+        ...settings,
       },
       others: {
         projectId: "p2",
         url: `${url}other`,
-        eventTypes: ["b"],
-        ordered: false,
-        rate: 2,
-        description: "other",
-        headers: { "x-a": "2" },
+        ...otherSettings,
       },
     }),
   "webhooks.update": () =>
@@ -147,20 +154,12 @@ const calls: Readonly<Record<string, () => ReadonlyArray<() => Promise<unknown>>
       call: (input) => tenure.webhooks.update({ projectId: "p1", webhookId, ...input }),
       input: {
         url: `${url}one`,
-        eventTypes: ["a"],
-        ordered: true,
-        rate: 1,
-        description: "one",
-        headers: { "x-a": "1" },
+        ...settings,
         disabled: false,
       },
       others: {
         url: `${url}other`,
-        eventTypes: ["b"],
-        ordered: false,
-        rate: 2,
-        description: "other",
-        headers: { "x-a": "2" },
+        ...otherSettings,
         disabled: true,
       },
     }),
