@@ -15,8 +15,7 @@ export const insertRuns = (schema: string, selection: string, now: string): stri
       (project_number, webhook_id, first_event, first_position, last_position, attempted_at, result, event_ids, positions,
        starts, durations)
     SELECT project_number, webhook_id, (array_agg(delivered_id ORDER BY delivered_id))[1], min(position), max(position),
-           ${now}, result, array_agg(delivered_id ORDER BY delivered_id), array_agg(position ORDER BY delivered_id),
-           array_agg(started_at ORDER BY delivered_id), array_agg(duration ORDER BY delivered_id)
+           ${now}, result, array_agg(delivered_id), array_agg(position), array_agg(started_at), array_agg(duration)
     FROM (${selection}) d
     GROUP BY project_number, webhook_id, result, ${schema}.run_start(delivered_id), position / ${positionsInRange}`
 
@@ -136,9 +135,7 @@ export const takeFromRun = (schema: string, member: string): string => `
   ),
   left_over AS (
     UPDATE ${schema}.delivered_runs r
-    SET event_ids = ${schema}.without(r.event_ids, ARRAY[t.place]),
-        last_position = ${schema}.last_position_of(${schema}.without(r.event_ids, ARRAY[t.place]), r.positions),
-        result = ${schema}.kept_result(r.result, ${schema}.without(r.event_ids, ARRAY[t.place]), r.erased_ids)
+    SET (event_ids, last_position, result) = (SELECT l.* FROM ${schema}.rest_of(r, ARRAY[t.place], r.erased_ids) l)
     FROM taken_of_run t
     WHERE r.project_number = t.project_number AND r.webhook_id = t.webhook_id AND r.first_event = t.first_event
   )`
@@ -161,7 +158,7 @@ export const eraseInRuns = (schema: string): string => `
   ),
   erased_in_runs AS (
     UPDATE ${schema}.delivered_runs r
-    SET erased_ids = ${erasedIds}, result = ${schema}.kept_result(r.result, r.event_ids, ${erasedIds})
+    SET erased_ids = ${erasedIds}, result = (SELECT l.result FROM ${schema}.rest_of(r, '{}', ${erasedIds}) l)
     FROM runs k
     WHERE r.project_number = k.project_number AND r.webhook_id = k.webhook_id AND r.first_event = k.first_event
   )`

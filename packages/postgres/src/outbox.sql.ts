@@ -454,6 +454,9 @@ const holds = `d.event_id = a.delivered_id AND d.webhook_id = a.webhook_id
 const attemptRecord = (schema: string): string =>
   recordOf(schema, "a.started_at", "a.duration", "a.result")
 
+// Whether the first attempt went well, without a claim that has lapsed.
+const isFirst = "claim_count = 1 AND attempts = '[]'"
+
 // Whole milliseconds, which a cursor can have.
 const now = "date_trunc('milliseconds', clock_timestamp())"
 
@@ -558,9 +561,9 @@ const settleWith = (schema: string, { chosen, published, result }: Announcing): 
     INSERT INTO ${schema}.finished_deliveries
       (event_id, webhook_id, position, state, attempted_at, claim_count, attempts)
     SELECT delivered_id, webhook_id, position, 'delivered', ${now}, claim_count, attempts || ${attemptRecord(schema)}
-    FROM ended a WHERE claim_count > 1 OR attempts <> '[]'
+    FROM ended a WHERE NOT (${isFirst})
   ),
-  runs AS (${insertRuns(schema, "SELECT * FROM ended WHERE claim_count = 1 AND attempts = '[]'", now)}
+  runs AS (${insertRuns(schema, `SELECT * FROM ended WHERE ${isFirst}`, now)}
   ),
   changed AS (
     UPDATE ${schema}.deliveries d

@@ -14,7 +14,7 @@ CREATE TABLE tenure.projects (
   bulk_seq             bigint NOT NULL DEFAULT 0,
   -- When a bulk extension was last made or undone, by the clock of the process or of the database: the earlier one.
   bulk_changed_at      timestamptz,
-  -- The same of the first one, by the same clock, that the next pass through the members is for.
+  -- When the first of those was made or undone, by the same clock, that no pass through the members has looked at.
   bulk_unseen_since    timestamptz,
   -- The seq of the newest bulk extension that is part of the members' own dates.
   settled_seq          bigint NOT NULL DEFAULT 0,
@@ -330,8 +330,8 @@ CREATE FUNCTION tenure.run_start(event_id uuid) RETURNS uuid LANGUAGE sql IMMUTA
 $$;
 
 -- Deliveries whose first attempt went well: one row for those of a webhook that were recorded together, with the same
--- result. Their events are of the same 1024 milliseconds, of which a day has a whole number, and their positions of the same 8192, so that
--- an event, or what comes before a position, is found in few rows.
+-- result. An event, and what comes before a position, is found in few rows: the events of a row are of the same 1024
+-- milliseconds, of which a day has a whole number, and its positions of the same 8192.
 CREATE TABLE tenure.delivered_runs (
   project_number bigint NOT NULL,
   webhook_id     uuid NOT NULL,
@@ -371,30 +371,25 @@ RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT jsonb_build_object('at', start, 'durationMillis', duration, 'result', result::jsonb)
 $$;
 
--- The events of a run without those at some places.
-CREATE FUNCTION tenure.without(event_ids uuid[], places integer[])
-RETURNS uuid[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT array_agg(CASE WHEN e.n <> ALL (places) THEN e.id END ORDER BY e.n)
-  FROM unnest(event_ids) WITH ORDINALITY e (id, n)
-$$;
-
 -- A result without the response.
 CREATE FUNCTION tenure.without_body(result text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE WHEN result::jsonb ? 'body' THEN jsonb_set(result::jsonb, '{body}', '""')::text ELSE result END
 $$;
 
--- What is kept of a run's result: no response of which every delivery that is left is to be forgotten.
-CREATE FUNCTION tenure.kept_result(result text, event_ids uuid[], erased_ids uuid[])
-RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT CASE WHEN count(*) = 0 THEN NULL
-              WHEN bool_and(e.id = ANY (erased_ids)) THEN tenure.without_body(result) ELSE result END
-  FROM unnest(event_ids) e (id) WHERE e.id IS NOT NULL
-$$;
-
--- The highest position of the deliveries that are left in a run.
-CREATE FUNCTION tenure.last_position_of(event_ids uuid[], positions bigint[])
-RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT max(d.position) FROM unnest(event_ids, positions) d (event_id, position) WHERE d.event_id IS NOT NULL
+-- What is left of a run without the deliveries at some places, if some persons are erased. A response stays for as long
+-- as a delivery shows it.
+CREATE FUNCTION tenure.rest_of(
+  run tenure.delivered_runs, places integer[], erased uuid[],
+  OUT event_ids uuid[], OUT last_position bigint, OUT result text
+) LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT array_agg(e.id ORDER BY e.n), max(e.position) FILTER (WHERE e.id IS NOT NULL),
+         CASE WHEN count(e.id) = 0 THEN NULL
+              WHEN bool_and(e.id = ANY (erased)) FILTER (WHERE e.id IS NOT NULL) THEN tenure.without_body(run.result)
+              ELSE run.result END
+  FROM (
+    SELECT CASE WHEN u.n <> ALL (places) THEN u.id END AS id, u.position, u.n
+    FROM unnest(run.event_ids, run.positions) WITH ORDINALITY u (id, position, n)
+  ) e
 $$;
 
 -- Returns the runs of a project that have an event. Steps from webhook to webhook, among the runs of the day.

@@ -174,9 +174,7 @@ BEGIN
         WHERE r.event_ids[k.place] IS NOT NULL
       ), left_over AS (
         UPDATE tenure.delivered_runs r
-        SET event_ids = tenure.without(r.event_ids, k.places),
-            last_position = tenure.last_position_of(tenure.without(r.event_ids, k.places), r.positions),
-            result = tenure.kept_result(r.result, tenure.without(r.event_ids, k.places), r.erased_ids)
+        SET (event_ids, last_position, result) = (SELECT l.* FROM tenure.rest_of(r, k.places, r.erased_ids) l)
         FROM (SELECT t.first_event, array_agg(t.place) AS places FROM taken t GROUP BY t.first_event) k
         WHERE r.project_number = of_project AND r.webhook_id = to_webhook AND r.first_event = k.first_event
       )
