@@ -180,8 +180,6 @@ const pageOf = (
     .toSorted()
     .slice(0, limit)
 
-/** Memberships in memory. */
-
 /** An audit row's fields other than its author and time. */
 interface Entry {
   readonly action: AuditAction

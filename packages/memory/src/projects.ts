@@ -292,7 +292,7 @@ export interface Project {
   readonly bulkExtensions: Ring<BulkExtensionRecord>
   /** When a bulk extension was last made or undone, in milliseconds since the epoch. */
   bulkChangedAt: number
-  /** The same of the first one that a pass through the members is due for; `undefined` if there is none. */
+  /** When the first of those was made or undone that no pass through the members has looked at; `undefined` without one. */
   bulkUnseenSince: number | undefined
   /** The next check for members with a date from a bulk extension; `undefined` for never. */
   alarm: number | undefined

@@ -59,8 +59,6 @@ export const makeHeldClaims = (): HeldClaims => {
   }
 }
 
-/** The presence of this process among those that dispatch deliveries. */
-
 // Several reports fit into the silence after which a process counts as gone.
 const reportMillis = 300
 
@@ -204,8 +202,6 @@ const makeHeartbeat = Effect.fnUntraced(function* (
   }
   return presence
 })
-
-/** The claims of this process. */
 
 /** Claims deliveries, by calling the function `claim` of the migrations, where it is described. */
 const claimDeliveries = (schema: string): string =>

@@ -1,3 +1,5 @@
+/** The announcements of ends on PostgreSQL, by its clock. */
+
 import {
   type AnnouncementOutcome,
   type DecideAnnouncement,
@@ -112,13 +114,9 @@ const toNextDueMillis = ({ has_members, has_pass, next_in }: LookRow): number | 
   has_pass || has_members ? undefined : (next_in ?? Infinity)
 
 /**
- * Statements for the next checks of projects, which are for the dates that bulk extensions have set. When one has
- * come, a pass goes through the members, and gives each a next check of its own.
- */
-
-/**
- * Looks at up to `$1` projects whose next checks have come. Postpones those whose bulk extensions are to later dates, and
- * begins passes for the others. Returns one row for each. After a pass, all members have next checks of their own.
+ * Looks at up to `$1` projects whose next checks have come, which are for the dates of bulk extensions. Postpones those
+ * whose bulk extensions are to later dates, and begins passes for the others. Returns one row for each. After a pass, all
+ * members have next checks of their own.
  *
  * Whoever locks a project has the current row, but not the current bulk extensions. So it only turns to projects that
  * had none since the statement began, and none undone.
@@ -470,8 +468,6 @@ const settleDueParams = (
     textsParam(announcements.map((one) => one?.event.head)),
   ]
 }
-
-/** The announcements of ends on PostgreSQL, by its clock. */
 
 // The most projects whose next checks are looked at in one step.
 const mostProjects = 100

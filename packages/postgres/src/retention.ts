@@ -1,3 +1,5 @@
+/** Creates the days to come, and deletes what is kept no longer: events, deliveries, the audit trail, idempotency keys. */
+
 import { Setting } from "@tenure/core/internal"
 import * as Effect from "effect/Effect"
 import { type Executor, runPeriodically } from "./connection/executor.ts"
@@ -114,8 +116,6 @@ export const deleteOldIdempotencyKeys = (schema: string): string =>
     // A time that does not change during the statement, so that the index finds the old ones.
     "at < statement_timestamp() - $1::double precision * interval '1 day'",
   )
-
-/** How long events, deliveries, the audit trail and idempotency keys are kept. */
 
 const dayMillis = 86_400_000
 

@@ -83,8 +83,6 @@ interface HoldsRow {
   readonly holds: boolean
 }
 
-/** What a former run has left. */
-
 /** What there is of a cell at both ends. */
 export interface MoveState {
   /** At the source: the cell's schema. */
@@ -207,8 +205,6 @@ const undo = Effect.fnUntraced(function* (move: CellMove) {
   yield* source.client.unsafe(`DELETE FROM ${quoted(schema)}.move_markers`)
 })
 
-/** The directory. */
-
 /** The row of a cell in the directory. */
 interface DirectoryRow {
   readonly server: string
@@ -248,8 +244,6 @@ const forget = (home: PgClient, homeSchema: string, number: number) =>
   home.unsafe(`UPDATE ${quoted(homeSchema)}.cells SET moved_from = NULL WHERE number = $1`, [
     integerParam(number),
   ])
-
-/** The sequence. */
 
 const listTables = (schema: string): string => `
   SELECT c.relname AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
