@@ -33,8 +33,7 @@ const eventsOf = (receiver: Receiver, from = 0): Set<string | undefined> =>
   new Set(receiver.received.slice(from).map(({ headers }) => headers["webhook-id"]))
 
 /** Lets the claims of processes that have ended expire, as they do with time. */
-const expireClaims = () =>
-  query("UPDATE tenure.deliveries SET next_attempt_at = clock_timestamp() WHERE state = 'leased'")
+const expireClaims = () => query("UPDATE tenure.leases SET until = clock_timestamp()")
 
 /** The line of the log that has a request's id, and matches. */
 const lineOf = async (server: Server, requestId: string, pattern: string): Promise<unknown> => {

@@ -63,7 +63,7 @@ export const readState = async ({ query }: Session): Promise<State> => {
   const deliveries = await query<Delivery>(
     `SELECT event_id, webhook_id, state, claim_count AS attempts FROM tenure.deliveries
      UNION ALL
-     SELECT event_id, webhook_id, state, claim_count FROM tenure.finished_deliveries
+     SELECT event_id, webhook_id, state, jsonb_array_length(attempts) FROM tenure.finished_deliveries
      UNION ALL
      SELECT event_id, webhook_id, 'delivered', 1 FROM tenure.delivered_runs, unnest(event_ids) event_id
      WHERE event_id IS NOT NULL`,

@@ -17,11 +17,11 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Semaphore from "effect/Semaphore"
 import type { Executor } from "./connection/executor.ts"
+import { endLeases, leaseParams } from "./leases.ts"
 import type { Notifications } from "./notifications.ts"
 import { quickCommit } from "./sql/clauses.ts"
 import {
   bigintParam,
-  bigintsParam,
   flagParam,
   integerParam,
   integersParam,
@@ -33,9 +33,11 @@ import {
 
 /** Claims. Each is kept until it is settled or its lease passes. */
 interface HeldClaims {
-  /** Adds claims whose lease passes at `until`, in milliseconds by the monotonic clock. */
-  readonly add: (claims: ReadonlyArray<Claim>, until: number) => void
+  /** Adds a claim whose lease passes at `until`, in milliseconds by the monotonic clock. */
+  readonly add: (claim: Claim, until: number, isOrdered: boolean) => void
   readonly delete: (claim: Claim) => void
+  /** Whether others of its member may wait until a claim is settled. */
+  readonly isOrdered: (claim: Claim) => boolean
   /** Returns the webhooks of the claims, each once. */
   readonly webhooks: (now: number) => ReadonlyArray<WebhookId>
 }
@@ -44,14 +46,16 @@ const keyOf = ({ event, webhook }: Claim): string => `${event.id} ${webhook.webh
 
 /** Starts without claims. */
 export const makeHeldClaims = (): HeldClaims => {
-  const held = new Map<string, { readonly webhookId: WebhookId; readonly until: number }>()
+  const held = new Map<
+    string,
+    { readonly webhookId: WebhookId; readonly until: number; readonly isOrdered: boolean }
+  >()
   return {
-    add: (claims, until) => {
-      for (const claim of claims) {
-        held.set(keyOf(claim), { webhookId: claim.webhook.webhookId, until })
-      }
+    add: (claim, until, isOrdered) => {
+      held.set(keyOf(claim), { webhookId: claim.webhook.webhookId, until, isOrdered })
     },
     delete: (claim) => void held.delete(keyOf(claim)),
+    isOrdered: (claim) => held.get(keyOf(claim))?.isOrdered ?? false,
     webhooks: (now) => {
       for (const [key, { until }] of held) if (until <= now) held.delete(key)
       return [...new Set(Array.from(held.values(), ({ webhookId }) => webhookId))]
@@ -254,6 +258,8 @@ interface ClaimRow {
   readonly headers: string | null
   readonly claim_count: number
   readonly lease: bigint | null
+  readonly position: bigint | null
+  readonly has_member: boolean | null
   readonly concurrency: number
   readonly looked_at: string
   readonly due_in: number | null
@@ -272,6 +278,7 @@ interface Lease {
 /** A claim, unless the event or the webhook cannot be read. */
 interface Claimed {
   readonly lease: Lease
+  readonly isOrdered: boolean
   readonly claim: Claim | undefined
 }
 
@@ -283,10 +290,11 @@ const toClaimed = (row: ClaimRow & { readonly event_id: string }): Claimed => {
     event: { id },
     webhook: { projectId, webhookId },
     attemptNumber: row.claim_count,
-    lease: String(row.lease),
+    lease: `${row.lease}.${row.position}`,
   }
+  const isOrdered = row.has_member === true
   if (body === null || url === null || secrets === null || !ProjectId.is(projectId)) {
-    return { lease, claim: undefined }
+    return { lease, isOrdered, claim: undefined }
   }
   const webhook = {
     projectId,
@@ -299,7 +307,7 @@ const toClaimed = (row: ClaimRow & { readonly event_id: string }): Claimed => {
     failingSince: row.failing_since === null ? undefined : Number(row.failing_since),
     concurrency: row.concurrency,
   }
-  return { lease, claim: { ...lease, event: { id, body }, webhook } }
+  return { lease, isOrdered, claim: { ...lease, event: { id, body }, webhook } }
 }
 
 const hasEvent = <Row extends ClaimRow>(row: Row): row is Row & { readonly event_id: string } =>
@@ -338,16 +346,19 @@ const nextDueMillis = (
 
 /**
  * Ends claimed deliveries as failed, because they cannot be read: another attempt would not help. Each
- * array has one element for each delivery, and `$4` is the record of their attempts, as JSON.
+ * array has one element for each delivery, and `$5` is the record of their attempts, as JSON.
  */
 const failUnreadable = (schema: string): string => `
-  WITH failed AS (
+  WITH asked AS MATERIALIZED (
+    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::bigint[])
+    AS a (delivered_id, webhook_id, lease, position)
+  ),${endLeases(schema)},
+  failed AS (
     UPDATE ${schema}.deliveries d
-    SET state = 'failed', lease = NULL, dispatcher = NULL, attempts = d.attempts || $4::jsonb,
+    SET state = 'failed', claim_count = d.claim_count + 1, attempts = d.attempts || $5::jsonb,
         attempted_at = date_trunc('milliseconds', clock_timestamp())
-    FROM unnest($1::uuid[], $2::uuid[], $3::bigint[]) a (event_id, webhook_id, lease)
-    WHERE d.event_id = a.event_id AND d.webhook_id = a.webhook_id
-      AND d.state = 'leased' AND d.lease = a.lease
+    FROM held a
+    WHERE d.event_id = a.delivered_id AND d.webhook_id = a.webhook_id
     RETURNING d.webhook_id, d.member
   )
   SELECT ${schema}.unblock_next(webhook_id, member) FROM failed WHERE member IS NOT NULL
@@ -362,7 +373,7 @@ const giveUpParams = (leases: ReadonlyArray<Lease>, at: number) => {
   return [
     uuidsParam(leases.map(({ event }) => event.id)),
     uuidsParam(leases.map(({ webhook }) => webhook.webhookId)),
-    bigintsParam(leases.map(({ lease }) => BigInt(lease))),
+    ...leaseParams(leases),
     textParam(JSON.stringify(attempt)),
   ]
 }
@@ -374,6 +385,7 @@ interface Claiming {
   readonly served: (webhookId: WebhookId) => void
   /** Forgets a claim that was settled, or that has lapsed. */
   readonly settled: (claim: Claim) => void
+  readonly isOrdered: HeldClaims["isOrdered"]
 }
 
 const maxServed = 256
@@ -428,8 +440,12 @@ export const makeClaiming = Effect.fnUntraced(function* (
     if (rows.some(hasEvent) || rows[0]?.has_others === true) presence.reportOften()
     position = nextPosition(position, rows)
     const claimed = toClaimedAll(rows)
-    const claims = claimed.flatMap((one) => one.claim ?? [])
-    held.add(claims, readMonotonicMillis(clock) + options.leaseMillis)
+    const until = readMonotonicMillis(clock) + options.leaseMillis
+    const claims = claimed.flatMap(({ claim: one, isOrdered }) => {
+      if (one === undefined) return []
+      held.add(one, until, isOrdered)
+      return [one]
+    })
     yield* giveUpOn(claimed.flatMap((one) => (one.claim === undefined ? [one.lease] : [])))
     return {
       claims,
@@ -444,6 +460,7 @@ export const makeClaiming = Effect.fnUntraced(function* (
       if (served.size < maxServed) served.add(webhookId)
     },
     settled: held.delete,
+    isOrdered: held.isOrdered,
   }
   return claiming
 })

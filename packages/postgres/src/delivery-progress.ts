@@ -41,7 +41,7 @@ const joinProgress = (schema: string): string => `
     SELECT (
       SELECT count(*) FROM (
         SELECT FROM ${schema}.deliveries d
-        WHERE d.webhook_id = w.id AND d.state IN ('ready', 'blocked', 'later', 'leased')
+        WHERE d.webhook_id = w.id AND d.state IN ('ready', 'blocked', 'later')
         ORDER BY d.position LIMIT ${maxCountedBacklog}
       ) counted
     )::integer AS waiting, (
@@ -53,6 +53,7 @@ const joinProgress = (schema: string): string => `
             SELECT r.next_attempt_at FROM (
               SELECT d.is_replay, d.next_attempt_at, d.position, d.member FROM ${schema}.deliveries d
               WHERE d.webhook_id = w.id AND d.state = 'ready'
+                AND d.position NOT IN (SELECT k.position FROM ${schema}.leased k)
               ORDER BY d.is_replay, d.next_attempt_at, d.position LIMIT 128
             ) r
             -- The next claim blocks those whose turn has not come.
@@ -71,7 +72,7 @@ const joinProgress = (schema: string): string => `
   LEFT JOIN LATERAL (
     SELECT a.event_id, (a.attempts -> -1)::text AS attempt
     FROM (${[
-      latestIn(schema, "deliveries", "IN ('ready', 'blocked', 'later', 'leased')"),
+      latestIn(schema, "deliveries", "IN ('ready', 'blocked', 'later')"),
       latestIn(schema, "deliveries", "= 'failed'"),
       latestIn(schema, "finished_deliveries", "= 'delivered'"),
       latestOfWebhookInRuns(schema),

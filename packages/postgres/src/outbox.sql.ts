@@ -24,6 +24,7 @@ import {
   positionInRuns,
   recordOf,
 } from "./delivered-runs.ts"
+import { endLeases, leaseParams } from "./leases.ts"
 import {
   type AcceptedItemRow,
   type KeyClause,
@@ -91,7 +92,7 @@ const counted = (schema: string, name: string, states: string): string => `
       ) counted
     )::integer`
 
-const open = "IN ('ready', 'blocked', 'later', 'leased')"
+const open = "IN ('ready', 'blocked', 'later')"
 
 /**
  * The common table expressions `leases` and `late`: since when a delivery waits for a dispatcher, as `isAwaited` of
@@ -99,9 +100,9 @@ const open = "IN ('ready', 'blocked', 'later', 'leased')"
  */
 const late = (schema: string): string => `
   leases AS MATERIALIZED (
-    SELECT d.webhook_id, count(*) AS claimed FROM ${schema}.deliveries d
-    WHERE d.state = 'leased' AND d.next_attempt_at > clock_timestamp()
-    GROUP BY d.webhook_id
+    SELECT l.webhook_id, sum(cardinality(l.positions)) AS claimed FROM ${schema}.leases l
+    WHERE l.until > clock_timestamp()
+    GROUP BY l.webhook_id
   ), late AS (
     SELECT min(greatest(due.at, w.paused_until)) AS since
     FROM (
@@ -109,9 +110,11 @@ const late = (schema: string): string => `
       UNION ALL
       (
         SELECT d.webhook_id, d.next_attempt_at FROM ${schema}.deliveries d
-        WHERE (d.state = 'later' OR d.state = 'leased') AND d.next_attempt_at <= clock_timestamp()
+        WHERE d.state = 'later' AND d.next_attempt_at <= clock_timestamp()
         ORDER BY d.next_attempt_at LIMIT $1::integer
       )
+      UNION ALL
+      SELECT l.webhook_id, l.until FROM ${schema}.leases l WHERE l.until <= clock_timestamp()
     ) due
     LEFT JOIN leases l USING (webhook_id)
     -- Looks up each webhook by its id, however many there are.
@@ -141,6 +144,7 @@ export const backlog = (schema: string): string => `
     CROSS JOIN LATERAL (
       SELECT d.webhook_id, d.is_replay, d.next_attempt_at FROM ${schema}.deliveries d
       WHERE d.state = 'ready' AND d.webhook_id > o.webhook_id
+        AND d.position NOT IN (SELECT l.position FROM ${schema}.leased l)
       ORDER BY d.webhook_id, d.is_replay, d.next_attempt_at LIMIT 1
     ) n
     WHERE o.step < $1::integer
@@ -150,9 +154,10 @@ export const backlog = (schema: string): string => `
       (SELECT min(o.next_attempt_at) FROM oldest o WHERE ${sends(schema, "o.webhook_id")}),
       (
         SELECT d.next_attempt_at FROM ${schema}.deliveries d
-        WHERE (d.state = 'later' OR d.state = 'leased') AND ${sends(schema, "d.webhook_id")}
+        WHERE d.state = 'later' AND ${sends(schema, "d.webhook_id")}
         ORDER BY d.next_attempt_at LIMIT 1
-      )
+      ),
+      (SELECT min(l.until) FROM ${schema}.leases l WHERE ${sends(schema, "l.webhook_id")})
     ))`)} AS due_for, ${millisOf("(clock_timestamp() - (SELECT since FROM late))")} AS late_for, ${counted(schema, "failing", "= 'failed'")} AS failed_deliveries,
     (
       SELECT count(*) FROM (
@@ -189,7 +194,7 @@ export const endDisabled = (schema: string): string => `
   UPDATE ${schema}.deliveries d SET state = 'failed'
   FROM ${schema}.webhooks w
   WHERE w.id = ANY ($1::uuid[]) AND w.disabled_by = 'failures' AND d.webhook_id = w.id
-    AND d.state IN ('ready', 'blocked', 'later')
+    AND d.state IN ('ready', 'blocked', 'later') AND d.position NOT IN (SELECT l.position FROM ${schema}.leased l)
 `
 
 /**
@@ -447,15 +452,14 @@ export const publishToParams = (event: Event, webhookId: WebhookId) => [
   uuidParam(webhookId),
 ]
 
-// Whether the claim `a` of the delivery `d` still holds.
-const holds = `d.event_id = a.delivered_id AND d.webhook_id = a.webhook_id
-      AND d.state = 'leased' AND d.lease = a.lease AND d.next_attempt_at > clock_timestamp()`
+// Whether the row `d` is the delivery of the claim `a`.
+const isOf = "d.event_id = a.delivered_id AND d.webhook_id = a.webhook_id"
 
 const attemptRecord = (schema: string): string =>
   recordOf(schema, "a.started_at", "a.duration", "a.result")
 
-// Whether the first attempt went well, without a claim that has lapsed.
-const isFirst = "claim_count = 1 AND attempts = '[]'"
+// Whether the first attempt went well.
+const isFirst = "attempts = '[]'"
 
 // Whole milliseconds, which a cursor can have.
 const now = "date_trunc('milliseconds', clock_timestamp())"
@@ -497,7 +501,7 @@ const announcing = (schema: string): Announcing => ({
   chosen: `
   announcements AS (
     SELECT c.*, s.webhook_id, s.project_number, s.outcome = 'disabled' AS disables
-    FROM ROWS FROM (jsonb_to_recordset($10::jsonb) AS (
+    FROM ROWS FROM (jsonb_to_recordset($11::jsonb) AS (
       settlement integer, percent integer, failing_since timestamptz, event_id uuid, event_type text,
       at timestamptz, body text
     )) WITH ORDINALITY
@@ -536,31 +540,29 @@ const announcing = (schema: string): Announcing => ({
  * each attempt. Returns the positions, from 1, of the attempts whose claim still holds, the result of each,
  * the number of deliveries of announcements, and whether the next delivery of a member is claimable now.
  *
- * - `$4`: the outcome, which is `delivered`, `later`, `failed`, `disabled` or `released`
- * - `$5`, `$6` and `$7`: when the attempt started, how long it took, and its result as JSON; or NULL
- * - `$8` and `$9`: how long the delivery waits, and how long its webhook is on hold, in milliseconds
- * - `$10`: the events that announce failing and disabled webhooks: an array of `Announcement` as JSON
+ * - `$3` and `$4`: the lease, and the position of the delivery
+ * - `$5`: the outcome, which is `delivered`, `later`, `failed`, `disabled` or `released`
+ * - `$6`, `$7` and `$8`: when the attempt started, how long it took, and its result as JSON; or NULL
+ * - `$9` and `$10`: how long the delivery waits, and how long its webhook is on hold, in milliseconds
+ * - `$11`: the events that announce failing and disabled webhooks: an array of `Announcement` as JSON
  */
 const settleWith = (schema: string, { chosen, published, result }: Announcing): string => `
   WITH asked AS MATERIALIZED (
-    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::text[], $5::bigint[], $6::double precision[],
-                         $7::text[], $8::bigint[], $9::bigint[])
+    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[],
+                         $7::double precision[], $8::text[], $9::bigint[], $10::bigint[])
     WITH ORDINALITY AS a
-      (delivered_id, webhook_id, lease, outcome, started_at, duration, result, delay_millis, hold_millis, n)
-    -- All statements lock deliveries in the same order, which avoids deadlocks.
-    ORDER BY delivered_id, webhook_id
-  ),
+      (delivered_id, webhook_id, lease, position, outcome, started_at, duration, result, delay_millis, hold_millis, n)
+  ),${endLeases(schema)},
   ended AS (
-    DELETE FROM ${schema}.deliveries d USING asked a
+    DELETE FROM ${schema}.deliveries d USING held a
     -- A deleted webhook has no deliveries to settle.
     JOIN ${schema}.webhooks w ON w.id = a.webhook_id
-    WHERE a.outcome = 'delivered' AND ${holds}
-    RETURNING a.*, w.project_number, d.member, d.position, d.claim_count, d.attempts
+    WHERE a.outcome = 'delivered' AND ${isOf}
+    RETURNING a.*, w.project_number, d.member, d.attempts
   ),
   kept AS (
-    INSERT INTO ${schema}.finished_deliveries
-      (event_id, webhook_id, position, state, attempted_at, claim_count, attempts)
-    SELECT delivered_id, webhook_id, position, 'delivered', ${now}, claim_count, attempts || ${attemptRecord(schema)}
+    INSERT INTO ${schema}.finished_deliveries (event_id, webhook_id, position, state, attempted_at, attempts)
+    SELECT delivered_id, webhook_id, position, 'delivered', ${now}, attempts || ${attemptRecord(schema)}
     FROM ended a WHERE NOT (${isFirst})
   ),
   runs AS (${insertRuns(schema, `SELECT * FROM ended WHERE ${isFirst}`, now)}
@@ -576,11 +578,10 @@ const settleWith = (schema: string, { chosen, published, result }: Announcing): 
         attempted_at = CASE WHEN a.result IS NULL THEN d.attempted_at ELSE ${now} END,
         attempts = CASE WHEN a.result IS NULL THEN d.attempts
                    ELSE d.attempts || ${attemptRecord(schema)} END,
-        claim_count = CASE WHEN a.outcome = 'released' THEN d.claim_count - 1 ELSE d.claim_count END,
-        lease = NULL, dispatcher = NULL
-    FROM asked a
+        claim_count = d.claim_count + CASE WHEN a.outcome = 'released' THEN 0 ELSE 1 END
+    FROM held a
     JOIN ${schema}.webhooks w ON w.id = a.webhook_id
-    WHERE a.outcome <> 'delivered' AND ${holds}
+    WHERE a.outcome <> 'delivered' AND ${isOf}
     RETURNING a.*, w.project_number, d.member
   ),
   settled AS (
@@ -623,7 +624,7 @@ const settleWith = (schema: string, { chosen, published, result }: Announcing): 
 /** The forms of `settle`. */
 interface SettleForms {
   readonly silent: string
-  /** With `$10`. */
+  /** With `$11`. */
   readonly announcing: string
 }
 
@@ -708,7 +709,7 @@ const settleParams = (all: ReadonlyArray<Settling>) => {
   return [
     uuidsParam(all.map((one) => one.claim.event.id)),
     uuidsParam(all.map((one) => one.claim.webhook.webhookId)),
-    bigintsParam(all.map((one) => BigInt(one.claim.lease))),
+    ...leaseParams(all.map(({ claim }) => claim)),
     textsParam(all.map(({ settlement }) => outcomes[settlement._tag])),
     bigintsParam(attempts.map((attempt) => attempt && BigInt(attempt.at))),
     floatsParam(attempts.map((attempt) => attempt?.durationMillis)),

@@ -20,6 +20,7 @@ const tables: ReadonlyArray<string> = [
   "finished_deliveries",
   "idempotency_keys",
   "late_events",
+  "leases",
   "memberships",
   "migrations",
   "move_markers",

@@ -177,6 +177,32 @@ describe("items", () => {
     expect(batches).toEqual([[1], [2, 3, 5]])
   })
 
+  /** Waits for others until one of them is 3. */
+  const gatheringFor = (millis: number) =>
+    gathering({ leastBeside: 3, gathering: { millis, isUrgent: (item) => item === 3 } })
+
+  for (const [others, batch] of [
+    [[2, 3], "one that is urgent"],
+    [[2, 5, 6], "as many as begin beside another"],
+  ] as const) {
+    test(`wait after a batch for ${batch}`, function* () {
+      const world = yield* gatheringFor(60_000)
+      yield* world.all(1)
+      const waiting = yield* world.start(...others.slice(0, -1))
+      yield* world.settled
+      expect(world.batches).toEqual([[1]])
+      const last = yield* world.start(...others.slice(-1))
+      expect(yield* world.join([...waiting, ...last])).toEqual(valuesOf(...others))
+      expect(world.batches).toEqual([[1], others])
+    })
+  }
+
+  test("wait after a batch no longer than they have to", function* () {
+    const world = yield* gatheringFor(5)
+    yield* world.all(1)
+    expect(yield* world.all(2)).toEqual(valuesOf(2))
+  })
+
   test("with the same key wait for the one before, while others go on", function* () {
     const { batches, gate, join, settled, start } = yield* gathering({ ...keyed, maxInFlight: 2 })
     const first = yield* start(1)

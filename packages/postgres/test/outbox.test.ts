@@ -114,12 +114,9 @@ describe("deliveries of an ordered webhook", () => {
     const first = yield* claimOne
     // The first claim has blocked it.
     yield* sql(`UPDATE ${schema}.deliveries SET state = 'ready' WHERE state = 'blocked'`)
-    const meanwhile = yield* during(
-      sql(`SELECT FROM ${schema}.deliveries WHERE event_id = '${first.event.id}' FOR UPDATE`),
-      claimAll,
-    )
+    const meanwhile = yield* during(sql(`SELECT FROM ${schema}.leases FOR UPDATE`), claimAll)
     expect(meanwhile).toMatchObject({ claims: [], keptBack: [webhook.id] })
-    expect(yield* statesOf(events)).toEqual(["leased", "ready"])
+    expect(yield* statesOf(events)).toEqual(["ready", "ready"])
     yield* (yield* Outbox).settle(first, delivered)
     expect(yield* claimedIds).toEqual([events[1]?.id])
   })
@@ -176,7 +173,7 @@ describe("deliveries of an ordered webhook", () => {
     // All columns but the webhook's id, the times and `is_replay`, in which they differ.
     const rowsOf = ({ id }: StoredWebhook) =>
       sql(
-        `SELECT d.event_id, d.state, d.lease, d.dispatcher, d.claim_count, d.attempts, d.member,
+        `SELECT d.event_id, d.state, d.claim_count, d.attempts, d.member,
                 d.attempted_at IS NOT NULL AS is_attempted, d.next_attempt_at <= clock_timestamp() AS is_due,
                 (SELECT count(*) FROM ${schema}.deliveries o
                  WHERE o.webhook_id = d.webhook_id AND o.position < d.position)::integer AS place
@@ -264,7 +261,7 @@ describe("a dispatcher", () => {
       yield* sql(`
         WITH other AS (${insertOther(seenAt)} RETURNING id),
         own AS (UPDATE ${schema}.dispatchers SET since = since - interval '1 minute')
-        UPDATE ${schema}.deliveries SET dispatcher = (SELECT id FROM other)`)
+        UPDATE ${schema}.leases SET dispatcher = (SELECT id FROM other)`)
       const [claim] = yield* Effect.repeat(claims, {
         until: (all) => all.length > 0,
         schedule: Schedule.spaced("20 millis"),

@@ -4,6 +4,7 @@
 const times = {
   webhooks: ["paused_until", "paused_since"],
   deliveries: ["next_attempt_at", "attempted_at"],
+  leases: ["until"],
   finished_deliveries: ["attempted_at"],
   delivered_runs: ["attempted_at"],
   tickets: ["expires_at"],

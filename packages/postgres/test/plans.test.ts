@@ -92,10 +92,10 @@ const filled = Layer.effectDiscard(
               date_trunc('hour', now()) - n * interval '15 minutes', 1, 1, array_fill(0, ARRAY[26])
        FROM generate_series(0, 300) w, generate_series(0, 100) n`,
       `INSERT INTO ${schema}.finished_deliveries
-         (event_id, webhook_id, position, state, attempted_at, claim_count, attempts)
+         (event_id, webhook_id, position, state, attempted_at, attempts)
        SELECT ${eventOf("n")}, '${webhookId}', n + 1000,
               CASE WHEN n < 10 THEN 'cancelled' ELSE 'delivered' END,
-              date_trunc('milliseconds', now()) - n * interval '1 second', 1, '[]'
+              date_trunc('milliseconds', now()) - n * interval '1 second', '[]'
        FROM generate_series(7, 10000) n`,
       `INSERT INTO ${schema}.delivered_runs
          (project_number, webhook_id, first_event, first_position, last_position, attempted_at, event_ids, positions,

@@ -23,7 +23,11 @@ import { postgresLayer } from "../src/index.ts"
 import { clientLayer, duringSteps, emptied, sql, waitingOn } from "./harness.ts"
 
 const schema = "presence"
-const [dispatchers, deliveries] = [`${schema}.dispatchers`, `${schema}.deliveries`]
+const [dispatchers, deliveries, leases] = [
+  `${schema}.dispatchers`,
+  `${schema}.deliveries`,
+  `${schema}.leases`,
+]
 const { occasion, p1 } = Fixture
 const webhook = Fixture.makeWebhook(p1)
 const ref = { projectId: p1, webhookId: webhook.id }
@@ -100,7 +104,7 @@ const takeOver = async (count = 1) => {
     await here.sql(`
       UPDATE ${dispatchers} d
       SET since = d.since - interval '1 minute', seen_at = CASE
-        WHEN (SELECT count(*) FROM ${deliveries} e WHERE e.dispatcher = d.id) = 0
+        WHEN (SELECT count(*) FROM ${leases} e WHERE e.dispatcher = d.id) = 0
         THEN clock_timestamp() ELSE d.seen_at - interval '1 minute' END`)
     claims.push(...(await here.claim(count)))
     return claims.length
@@ -285,13 +289,12 @@ describe("a dispatcher that is alone and has no claims, and so reports rarely,",
     const there = await startNoticing()
     await publish()
     await report(`seen_at = now() - interval '1 minute' WHERE id = '${id}'`)
-    // It has claimed and not committed. The other can read deliveries meanwhile, but change none.
+    // It has claimed and not committed. The other can read leases meanwhile, but change none.
     const claimed = `DO $$ BEGIN
       UPDATE ${dispatchers} SET seen_at = clock_timestamp(), is_quiet = false WHERE id = '${id}';
-      UPDATE ${deliveries}
-      SET state = 'leased', dispatcher = '${id}', lease = nextval('${schema}.leases'),
-          next_attempt_at = clock_timestamp() + interval '1 hour', claim_count = 1;
-      LOCK TABLE ${deliveries} IN SHARE ROW EXCLUSIVE MODE;
+      INSERT INTO ${leases} (webhook_id, dispatcher, until, positions)
+      SELECT webhook_id, '${id}', clock_timestamp() + interval '1 hour', ARRAY[position] FROM ${deliveries};
+      LOCK TABLE ${leases} IN SHARE ROW EXCLUSIVE MODE;
     END $$`
     const claiming = await here.run(
       duringSteps(sql(claimed), function* () {
@@ -325,7 +328,7 @@ describe("the removal of a webhook, or its disabling by request,", () => {
 
   it("is told to a process whose claims others have taken over: its attempts are in flight", async () => {
     const { there } = await startTwo()
-    await here.sql(`UPDATE ${deliveries} SET state = 'ready', dispatcher = NULL`)
+    await here.sql(`DELETE FROM ${leases}`)
     await here.sql(`DELETE FROM ${schema}.webhooks`)
     expect(await there.run(nextStop)).toEqual(stopped)
   })
@@ -335,9 +338,10 @@ describe("the removal of a webhook, or its disabling by request,", () => {
     await publish()
     const claims = await here.claim()
     const held = makeHeldClaims()
-    held.add(claims, 1000)
+    const addAll = () => claims.forEach((claim) => held.add(claim, 1000, false))
+    addAll()
     expect([held.webhooks(999), held.webhooks(1000)]).toEqual([[webhook.id], []])
-    held.add(claims, 1000)
+    addAll()
     for (const claim of claims) held.delete(claim)
     expect(held.webhooks(0)).toEqual([])
   })
@@ -376,8 +380,7 @@ describe("processes that claim at the same time", () => {
       .toSorted()
       .join("")
 
-  const takeBack = () =>
-    here.sql(`UPDATE ${deliveries} SET state = 'ready', lease = NULL, dispatcher = NULL`)
+  const takeBack = () => here.sql(`DELETE FROM ${leases}`)
 
   /** Claims while both are busy; again if that took so long that they no longer are. */
   const whileBusy = async <A>(claim: () => Promise<A>): Promise<A> => {
@@ -419,7 +422,9 @@ describe("claims that wait in a process", () => {
     expect(await there.claim(6)).toHaveLength(10)
     await freeLanes()
     expect(await here.claim(6)).toEqual([])
-    await here.sql(`DELETE FROM ${deliveries} WHERE state = 'ready'`)
+    await here.sql(
+      `DELETE FROM ${deliveries} WHERE position NOT IN (SELECT position FROM ${schema}.leased)`,
+    )
     expect(await takeOver(10)).toHaveLength(10)
   })
 
@@ -441,6 +446,6 @@ it("a claim whose answer was lost is made again by the next one, and does not co
   expect(await here.claim()).toHaveLength(1)
   expect(await here.claim()).toEqual([])
   // The database has made a claim of which this dispatcher knows nothing.
-  await here.sql(`UPDATE ${deliveries} SET lease = nextval('${schema}.leases')`)
+  await here.sql(`UPDATE ${leases} SET id = DEFAULT`)
   expect(await here.claim()).toMatchObject([{ attemptNumber: 1 }])
 })

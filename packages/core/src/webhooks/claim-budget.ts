@@ -43,7 +43,7 @@ export const webhookRatePolicy = (rate: number): BucketPolicy =>
 const soughtMillis = 100
 
 // All queues in a process share this part of the budget.
-const queuesToShare = 16
+const queuesToShare = 4
 
 /**
  * How long a prefetched claim may wait at most, in milliseconds. It limits how long a process unaware
@@ -105,7 +105,7 @@ const claimsToShare = 4
 
 /** How many deliveries to claim. */
 export interface ClaimBudget {
-  /** The most deliveries to claim. */
+  /** The most deliveries to claim, without those claimed ahead. */
   readonly limit: number
   /** The maximum for failing webhooks. */
   readonly failing: number

@@ -367,10 +367,11 @@ const startDeliveryLoop = Effect.fnUntraced(function* (
     isFull = room === undefined
     if (room === undefined) return undefined
     const ahead = inFlight.sought(room.ahead)
+    const limit = [...ahead.values()].reduce((sum, count) => sum + count, room.limit)
     // Callers arriving during the claim wait for the next one, because this one may miss their
     // deliveries.
     const waiting = [...idlers]
-    const claimed = yield* outbox.claim({ ...room, ahead, leaseMillis: ownLeaseMillis })
+    const claimed = yield* outbox.claim({ ...room, limit, ahead, leaseMillis: ownLeaseMillis })
     claiming.succeeded()
     if (isStopping) {
       yield* Effect.forEach(claimed.claims, (claim) => releaseClaim(claim, rules), {

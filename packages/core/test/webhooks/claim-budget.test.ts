@@ -190,10 +190,10 @@ describe("the room for more attempts", () => {
     ])
   })
 
-  it("allows to claim ahead a sixteenth of it, less what waits already, while half is free", () => {
+  it("allows to claim ahead a quarter of it, less what waits already, while half is free", () => {
     const ahead = (all: number, queued: number) => roomFor(all, 1024, queued)?.ahead
-    expect([ahead(0, 0), ahead(512, 60), ahead(400, 64), ahead(400, 70)]).toEqual([64, 4, 0, 0])
-    expect([ahead(513, 0), roomFor(0, 15)?.ahead]).toEqual([0, 0])
+    expect([ahead(0, 0), ahead(512, 250), ahead(400, 256), ahead(400, 260)]).toEqual([256, 6, 0, 0])
+    expect([ahead(513, 0), roomFor(0, 3)?.ahead]).toEqual([0, 0])
   })
 
   it("is for failing webhooks until they have half of it, and for the others as long as it lasts", () => {

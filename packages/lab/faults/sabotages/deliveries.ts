@@ -42,7 +42,7 @@ export const ofDeliveries: ReadonlyArray<Sabotage> = [
   {
     name: "a delivery stays open",
     check: deliveries,
-    spoil: (run) => changedDelivery(run, "delivered", { state: "leased", attempts: 1 }),
+    spoil: (run) => changedDelivery(run, "delivered", { state: "ready", attempts: 1 }),
   },
   {
     name: "an event has no delivery to a webhook",

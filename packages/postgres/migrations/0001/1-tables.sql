@@ -266,14 +266,11 @@ CREATE TABLE tenure.deliveries (
   webhook_id      uuid NOT NULL,
   position        bigint GENERATED ALWAYS AS IDENTITY,
   state           text NOT NULL DEFAULT 'ready'
-                  CHECK (state IN ('ready', 'blocked', 'later', 'leased', 'failed')),
-  -- The time of the next attempt, or of the end of the lease.
+                  CHECK (state IN ('ready', 'blocked', 'later', 'failed')),
   next_attempt_at timestamptz NOT NULL,
   -- When the last attempt was recorded, in whole milliseconds: from then on, it waits until it is due.
   attempted_at    timestamptz,
-  -- The claim, and the dispatcher that has it.
-  lease           bigint,
-  dispatcher      uuid,
+  -- How many of its claims have ended, but not those that were released.
   claim_count     integer NOT NULL DEFAULT 0,
   attempts        jsonb NOT NULL DEFAULT '[]',
   -- Whether it is one of many that were replayed together: all others of its webhook are claimed before it.
@@ -281,11 +278,11 @@ CREATE TABLE tenure.deliveries (
   -- Whom the event is about, as `member_of` says, if the webhook was ordered when it was published or replayed.
   member          bigint,
   PRIMARY KEY (event_id, webhook_id)
-  -- Most rows change and are deleted soon after they are inserted, so vacuum has to run often.
-) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01);
+  -- Most rows are deleted soon after they are inserted, so vacuum has to run often.
+) WITH (autovacuum_vacuum_scale_factor = 0.01);
 
 CREATE INDEX deliveries_open ON tenure.deliveries (webhook_id, position)
-WHERE state IN ('ready', 'blocked', 'later', 'leased');
+WHERE state IN ('ready', 'blocked', 'later');
 
 CREATE INDEX deliveries_failed ON tenure.deliveries (webhook_id, position)
 WHERE state = 'failed';
@@ -293,27 +290,41 @@ WHERE state = 'failed';
 CREATE INDEX deliveries_ready ON tenure.deliveries (webhook_id, is_replay, next_attempt_at, position)
 WHERE state = 'ready';
 
-CREATE INDEX deliveries_leased ON tenure.deliveries (dispatcher, lease, webhook_id)
-WHERE state = 'leased';
-
-CREATE INDEX deliveries_due ON tenure.deliveries (next_attempt_at)
-WHERE state = 'later' OR state = 'leased';
+CREATE INDEX deliveries_due ON tenure.deliveries (next_attempt_at) WHERE state = 'later';
 
 CREATE INDEX deliveries_later ON tenure.deliveries (attempted_at) WHERE state = 'later';
 
--- For the next attempt of a webhook, and for its latest ones. The first claim of a delivery writes to none of them.
+-- For the next attempt of a webhook, and for its latest ones. A delivery that was not attempted yet is in none of them.
 CREATE INDEX deliveries_next ON tenure.deliveries (webhook_id, next_attempt_at)
 WHERE state = 'later';
 
 CREATE INDEX deliveries_open_attempted ON tenure.deliveries (webhook_id, attempted_at)
-WHERE state IN ('ready', 'blocked', 'later', 'leased') AND attempted_at IS NOT NULL;
+WHERE state IN ('ready', 'blocked', 'later') AND attempted_at IS NOT NULL;
 
--- The open deliveries of a member to an ordered webhook: the claimed one, if any, and then the others in their order.
-CREATE INDEX deliveries_of_member ON tenure.deliveries (webhook_id, member, (state <> 'leased'), position)
+-- The open deliveries of a member to an ordered webhook, in their order.
+CREATE INDEX deliveries_of_member ON tenure.deliveries (webhook_id, member, position)
 WHERE member IS NOT NULL AND state <> 'failed';
 
 CREATE INDEX deliveries_failed_attempted ON tenure.deliveries (webhook_id, attempted_at)
 WHERE state = 'failed' AND attempted_at IS NOT NULL;
+
+-- What dispatchers have claimed: one row for the deliveries of a webhook that were claimed together, until all of them are
+-- settled. Their own rows stay as they are meanwhile.
+CREATE TABLE tenure.leases (
+  webhook_id uuid NOT NULL,
+  id         bigint GENERATED ALWAYS AS IDENTITY,
+  dispatcher uuid NOT NULL,
+  until      timestamptz NOT NULL,
+  -- The positions of the deliveries that are not settled, and the member of each if any of them has one.
+  positions  bigint[] NOT NULL,
+  members    bigint[],
+  PRIMARY KEY (webhook_id, id)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01);
+
+-- The positions of all deliveries that are claimed. A selection from it that depends on nothing else is read once for each
+-- statement: `position NOT IN (SELECT position FROM tenure.leased)`.
+CREATE VIEW tenure.leased AS
+SELECT p.position FROM tenure.leases l CROSS JOIN LATERAL unnest(l.positions) AS p (position);
 
 -- The least id that can have been made in the same period as another, or so many periods later. Ids that are no
 -- UUIDv7 have their own order, which does as well.
@@ -429,7 +440,6 @@ CREATE TABLE tenure.finished_deliveries (
   state           text NOT NULL CHECK (state IN ('delivered', 'cancelled')),
   -- When the last attempt was recorded, in whole milliseconds; NULL if it was cancelled before one.
   attempted_at    timestamptz,
-  claim_count     integer NOT NULL,
   attempts        jsonb NOT NULL,
   PRIMARY KEY (event_id, webhook_id)
 ) PARTITION BY RANGE (event_id);

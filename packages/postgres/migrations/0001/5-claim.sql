@@ -1,5 +1,3 @@
-CREATE SEQUENCE tenure.leases;
-
 -- The concurrency of a webhook within bounds, as `clampConcurrency` of core says.
 CREATE FUNCTION tenure.clamp_concurrency(concurrency integer, least_per_webhook integer, most_per_webhook integer)
 RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -98,7 +96,8 @@ END $$;
 -- and sees what others have just claimed. Of each lane, one claim runs at a time: concurrent ones could not count
 -- the attempts of a webhook in flight. A connection plans its statements once, for tables of any size,
 -- so joins follow indexes.
--- First it releases the claims of dispatchers that are gone, and those of `claimer` itself after
+-- A claim writes a lease for each webhook, and nothing to the deliveries, which are read beside all leases.
+-- First it ends the leases that have expired, those of dispatchers that are gone, and those of `claimer` itself after
 -- `last_lease`, the last one it knows.
 -- In the lanes that it locks, it looks at `first_webhooks`, and steps through the webhooks with ready deliveries in
 -- the order of their ids, after `last_webhook`. Among those with room for another attempt, the next delivery is
@@ -118,7 +117,8 @@ CREATE FUNCTION tenure.claim(
 ) RETURNS TABLE (
   event_id uuid, body text, project_id text, webhook_id uuid, url text, secrets text[],
   signing_key text, headers text, failures integer, failing_since timestamptz, claim_count integer, lease bigint,
-  concurrency integer, looked_at uuid, due_in double precision, kept_back uuid[], has_others boolean
+  "position" bigint, has_member boolean, concurrency integer, looked_at uuid, due_in double precision,
+  kept_back uuid[], has_others boolean
 ) LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_bitmapscan = off
@@ -188,27 +188,39 @@ BEGIN
         AND (tenure.is_silent(d.seen_at, d.is_quiet) OR tenure.gone_in(d.seen_at, d.session, d.server_started_at) <= 0)
       FOR UPDATE SKIP LOCKED
     ) l;
-    UPDATE tenure.deliveries d
-    SET state = 'ready', next_attempt_at = now, lease = NULL, dispatcher = NULL
-    FROM (
-      SELECT e.event_id, e.webhook_id FROM tenure.deliveries e
-      WHERE e.state = 'leased' AND e.dispatcher = ANY (gone_ids)
-      FOR UPDATE SKIP LOCKED
-    ) left_over
-    WHERE d.event_id = left_over.event_id AND d.webhook_id = left_over.webhook_id;
     DELETE FROM tenure.dispatchers d WHERE d.id = ANY (gone_ids);
   END IF;
 
   -- The answer to an earlier claim was lost on its way: nobody makes these attempts.
-  UPDATE tenure.deliveries d
-  SET state = 'ready', next_attempt_at = now, lease = NULL, dispatcher = NULL, claim_count = d.claim_count - 1
-  WHERE d.state = 'leased' AND d.dispatcher = claimer AND d.lease > last_lease;
+  DELETE FROM tenure.leases l WHERE l.dispatcher = claimer AND l.id > last_lease;
 
-  -- Make ready the retries that are due and the deliveries whose lease has expired.
-  UPDATE tenure.deliveries d SET state = 'ready', lease = NULL, dispatcher = NULL
+  -- End the leases that have expired, and those of dispatchers that are gone: the deliveries are claimed again.
+  WITH ended AS (
+    DELETE FROM tenure.leases l
+    USING (
+      SELECT o.webhook_id, o.id FROM tenure.leases o
+      WHERE o.until <= now OR o.dispatcher = ANY (gone_ids)
+      FOR UPDATE SKIP LOCKED
+    ) over
+    WHERE l.webhook_id = over.webhook_id AND l.id = over.id
+    RETURNING l.webhook_id, l.positions
+  )
+  UPDATE tenure.deliveries d SET claim_count = d.claim_count + 1
+  FROM (
+    SELECT o.event_id, o.webhook_id
+    FROM ended e
+    CROSS JOIN LATERAL unnest(e.positions) AS p (position)
+    JOIN tenure.deliveries o ON o.webhook_id = e.webhook_id AND o.position = p.position
+    WHERE o.state IN ('ready', 'blocked', 'later')
+    FOR UPDATE OF o SKIP LOCKED
+  ) left_over
+  WHERE d.event_id = left_over.event_id AND d.webhook_id = left_over.webhook_id;
+
+  -- Make ready the retries that are due.
+  UPDATE tenure.deliveries d SET state = 'ready'
   FROM (
     SELECT e.event_id, e.webhook_id FROM tenure.deliveries e
-    WHERE (e.state = 'later' OR e.state = 'leased') AND e.next_attempt_at <= now
+    WHERE e.state = 'later' AND e.next_attempt_at <= now
     ORDER BY e.next_attempt_at LIMIT 1000
     FOR UPDATE SKIP LOCKED
   ) due
@@ -224,13 +236,13 @@ BEGIN
   ) late
   WHERE d.event_id = late.event_id AND d.webhook_id = late.webhook_id;
   -- The same for leases, of which there are few. These begin again, because their attempts may go on.
-  UPDATE tenure.deliveries d SET next_attempt_at = now + lease_length
+  UPDATE tenure.leases l SET until = now + lease_length
   FROM (
-    SELECT e.event_id, e.webhook_id FROM tenure.deliveries e
-    WHERE e.state = 'leased' AND e.next_attempt_at > now + 2 * lease_length
+    SELECT o.webhook_id, o.id FROM tenure.leases o
+    WHERE o.until > now + 2 * lease_length
     FOR UPDATE SKIP LOCKED
   ) late
-  WHERE d.event_id = late.event_id AND d.webhook_id = late.webhook_id;
+  WHERE l.webhook_id = late.webhook_id AND l.id = late.id;
 
   LOOP
     WITH RECURSIVE walk (id, is_met, is_second_half, step) AS (
@@ -264,8 +276,7 @@ BEGIN
         UNION ALL
         SELECT a.id, NULL, 0, NULL, a.most FROM unnest(ahead_webhooks, most_ahead) a (id, most)
         UNION ALL
-        SELECT d.webhook_id, NULL, 1, d.dispatcher, NULL
-        FROM tenure.deliveries d WHERE d.state = 'leased'
+        SELECT l.webhook_id, NULL, cardinality(l.positions), l.dispatcher, NULL FROM tenure.leases l
       ) m
       GROUP BY m.id
     ), counted AS (
@@ -284,7 +295,13 @@ BEGIN
       SELECT *, is_open AND is_held IS NOT TRUE AND NOT is_waiting AS is_free,
              CASE WHEN is_failing OR is_elsewhere OR rate IS NOT NULL OR 2 * of_project > per_project THEN 0
              ELSE coalesce(most_ahead, 0) END AS ahead
-      FROM counted WHERE step IS NOT NULL
+      FROM counted c
+      -- Whether there are others beside those that are claimed.
+      WHERE step IS NOT NULL AND (attempts = 0 OR (
+        SELECT true FROM tenure.deliveries d
+        WHERE d.webhook_id = c.id AND d.state = 'ready' AND d.position NOT IN (SELECT l.position FROM tenure.leased l)
+        LIMIT 1
+      ))
     ), judged AS (
       SELECT *, ahead > 0 OR of_project < per_project
                 AND attempts < CASE WHEN is_failing THEN least(1, asked_failing)
@@ -326,6 +343,7 @@ BEGIN
         ) UNION ALL (
           SELECT e.event_id FROM tenure.deliveries e
           WHERE e.webhook_id = s.id AND e.state = 'ready'
+            AND e.position NOT IN (SELECT l.position FROM tenure.leased l)
           ORDER BY e.is_replay, e.next_attempt_at, e.position LIMIT 1000
         )
         LIMIT 1000
@@ -341,16 +359,14 @@ BEGIN
       RETURNING d.*
     )
     INSERT INTO tenure.finished_deliveries
-      (event_id, webhook_id, position, state, attempted_at, claim_count, attempts)
-    SELECT c.event_id, c.webhook_id, c.position, 'cancelled', c.attempted_at, c.claim_count,
-           c.attempts
-    FROM cancelled c;
+      (event_id, webhook_id, position, state, attempted_at, attempts)
+    SELECT c.event_id, c.webhook_id, c.position, 'cancelled', c.attempted_at, c.attempts FROM cancelled c;
   END IF;
 
   wait := CASE WHEN steps = most_steps OR closed_ids IS NOT NULL THEN 0
           ELSE 1000 * extract(epoch FROM least(
-            (SELECT min(d.next_attempt_at) FROM tenure.deliveries d
-             WHERE d.state = 'later' OR d.state = 'leased'),
+            (SELECT min(d.next_attempt_at) FROM tenure.deliveries d WHERE d.state = 'later'),
+            (SELECT min(l.until) FROM tenure.leases l),
             (SELECT min(w.paused_until) FROM tenure.webhooks w
              WHERE w.paused_until > now)
           ) - now) END;
@@ -360,6 +376,7 @@ BEGIN
     CROSS JOIN LATERAL (
       SELECT d.webhook_id FROM tenure.deliveries d
       WHERE d.state = 'ready' AND d.webhook_id > tenure.start_of_lane(lane)
+        AND d.position NOT IN (SELECT l.position FROM tenure.leased l)
       ORDER BY d.webhook_id LIMIT 1
     ) r
     WHERE NOT is_locked[lane] AND tenure.lane_of(r.webhook_id) = lane
@@ -387,7 +404,8 @@ BEGIN
       LEFT JOIN tenure.rate_limit_buckets b ON b.id = 'webhook:' || w.id
       WHERE w.id = ANY (rated_ids)
         AND tenure.rate_tokens(w.rate, b.full_at, now_micros) <= most_per_webhook AND EXISTS (
-          SELECT FROM tenure.deliveries d WHERE d.webhook_id = w.id AND d.state = 'ready'
+          SELECT FROM tenure.deliveries d
+          WHERE d.webhook_id = w.id AND d.state = 'ready' AND d.position NOT IN (SELECT l.position FROM tenure.leased l)
           OFFSET tenure.rate_tokens(w.rate, b.full_at, now_micros)
         )
     ));
@@ -411,8 +429,8 @@ BEGIN
       -- Somebody may just have disabled it.
       WHERE w.disabled_at IS NULL
     ), candidates AS MATERIALIZED (
-      SELECT r.event_id, l.id, l.is_failing, l.chance, l.concurrency, l.ahead, l.attempts + r.n AS nth,
-             r.n <= l.room AS fits, l.of_project + count(*) FILTER (WHERE r.n <= l.room) OVER (
+      SELECT r.event_id, r.position, r.member, r.claim_count, l.id, l.is_failing, l.is_ordered, l.chance, l.concurrency,
+             l.ahead, l.attempts + r.n AS nth, r.n <= l.room AS fits, l.of_project + count(*) FILTER (WHERE r.n <= l.room) OVER (
                PARTITION BY l.project_number ORDER BY l.attempts + r.n, l.chance
                ROWS UNBOUNDED PRECEDING
              ) AS turn
@@ -421,11 +439,12 @@ BEGIN
         FROM lane
       ) l
       CROSS JOIN LATERAL (
-        SELECT o.event_id, row_number() OVER (ORDER BY o.is_replay, o.next_attempt_at, o.position) AS n
+        SELECT o.event_id, o.position, o.member, o.claim_count,
+               row_number() OVER (ORDER BY o.is_replay, o.next_attempt_at, o.position) AS n
         FROM (
-          SELECT d.event_id, d.is_replay, d.next_attempt_at, d.position FROM (
-            SELECT d.event_id, d.is_replay, d.next_attempt_at, d.position, d.member FROM tenure.deliveries d
-            WHERE d.webhook_id = l.id AND d.state = 'ready'
+          SELECT d.* FROM (
+            SELECT d.event_id, d.is_replay, d.next_attempt_at, d.position, d.member, d.claim_count FROM tenure.deliveries d
+            WHERE d.webhook_id = l.id AND d.state = 'ready' AND d.position NOT IN (SELECT k.position FROM tenure.leased k)
             ORDER BY d.is_replay, d.next_attempt_at, d.position
             LIMIT CASE WHEN l.is_ordered THEN 128 END
           ) d
@@ -453,40 +472,41 @@ BEGIN
                ORDER BY is_chosen DESC, is_ahead DESC, turn, nth, chance
              ) AS place
       FROM chosen
+    ), taken AS MATERIALIZED (
+      SELECT * FROM placed WHERE (is_chosen OR is_ahead) AND place <= asked
     ), claimed AS (
-      UPDATE tenure.deliveries d
-      SET state = 'leased', next_attempt_at = now + lease_length,
-          claim_count = d.claim_count + 1, lease = nextval('tenure.leases'), dispatcher = claimer
-      FROM placed p
-      WHERE (p.is_chosen OR p.is_ahead) AND p.place <= asked
-        AND d.event_id = p.event_id AND d.webhook_id = p.id
-      RETURNING d.event_id, d.webhook_id, d.claim_count, d.lease, p.concurrency, p.place
+      INSERT INTO tenure.leases (webhook_id, dispatcher, until, positions, members)
+      SELECT t.id, claimer, now + lease_length, array_agg(t.position ORDER BY t.place),
+             array_agg(t.member ORDER BY t.place) FILTER (WHERE t.is_ordered)
+      FROM taken t GROUP BY t.id
+      RETURNING webhook_id, id AS lease
     )
-    SELECT c.event_id, t.body, p.id, c.webhook_id, t.url, t.secrets, t.signing_key, t.headers,
-           w.failures, w.failing_since, c.claim_count, c.lease, c.concurrency, next,
+    SELECT k.event_id, t.body, p.id, k.id, t.url, t.secrets, t.signing_key, t.headers,
+           w.failures, w.failing_since, k.claim_count + 1, c.lease, k.position, k.member IS NOT NULL, k.concurrency, next,
            least(wait, lease_millis),
-           CASE WHEN c.place = 1 THEN
+           CASE WHEN k.place = 1 THEN
              full_ids || waiting_ids || ARRAY(
                SELECT DISTINCT p.id FROM placed p
                WHERE NOT ((p.is_chosen OR p.is_ahead) AND p.place <= asked)
              )
            END, NULL::boolean
-    FROM claimed c
-    JOIN tenure.webhooks w ON w.id = c.webhook_id
+    FROM taken k
+    JOIN claimed c ON c.webhook_id = k.id
+    JOIN tenure.webhooks w ON w.id = k.id
     JOIN tenure.projects p ON p.number = w.project_number
     LEFT JOIN LATERAL (
       SELECT e.body, w.url, w.signing_key, w.headers,
              CASE WHEN w.previous_until > now THEN ARRAY[w.secret, w.previous_secret]
              ELSE ARRAY[w.secret] END AS secrets
       FROM tenure.events e
-      WHERE e.id = c.event_id
+      WHERE e.id = k.event_id
         -- Lengths are known without reading the texts.
         AND octet_length(e.body)::bigint + octet_length(w.url) + octet_length(w.secret)
             + coalesce(octet_length(w.previous_secret), 0)
             + coalesce(octet_length(w.signing_key), 0)
             + coalesce(octet_length(w.headers), 0) <= 8388608
     ) t ON true
-    ORDER BY c.place;
+    ORDER BY k.place;
     IF FOUND THEN
       IF rated_ids IS NOT NULL THEN
         INSERT INTO tenure.rate_limit_buckets (id, full_at)
@@ -494,9 +514,8 @@ BEGIN
                tenure.rate_full_at(w.rate, b.full_at, now_micros) + c.taken * tenure.rate_increment(w.rate)
         FROM (
           -- The claims of this call.
-          SELECT d.webhook_id, count(*) AS taken FROM tenure.deliveries d
-          WHERE d.state = 'leased' AND d.dispatcher = claimer AND d.lease > last_lease
-          GROUP BY d.webhook_id
+          SELECT l.webhook_id, cardinality(l.positions) AS taken FROM tenure.leases l
+          WHERE l.dispatcher = claimer AND l.id > last_lease
         ) c
         JOIN tenure.webhooks w ON w.id = c.webhook_id AND w.rate IS NOT NULL
         LEFT JOIN tenure.rate_limit_buckets b ON b.id = 'webhook:' || w.id
@@ -508,6 +527,6 @@ BEGIN
 
   RETURN QUERY SELECT NULL::uuid, NULL::text, NULL::text, NULL::uuid, NULL::text,
     NULL::text[], NULL::text, NULL::text, NULL::integer, NULL::timestamptz, NULL::integer, NULL::bigint,
-    NULL::integer, next, wait, full_ids || ready_ids,
+    NULL::bigint, NULL::boolean, NULL::integer, next, wait, full_ids || ready_ids,
     EXISTS (SELECT FROM tenure.dispatchers d WHERE d.id <> claimer);
 END $$;

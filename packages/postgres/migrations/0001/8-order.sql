@@ -12,19 +12,28 @@ CREATE FUNCTION tenure.member_of(body text) RETURNS bigint LANGUAGE sql IMMUTABL
   )
 $$;
 
--- The event of the delivery that a member's delivery has to wait for, if any: the one that is claimed or, if that
--- is none, the lowest one before it.
-CREATE FUNCTION tenure.blocker_of(of_webhook uuid, of_member bigint, before bigint)
-RETURNS uuid LANGUAGE plpgsql STABLE AS $$
+-- The position of the delivery of a member that is claimed, if any.
+CREATE FUNCTION tenure.claimed_of(of_webhook uuid, of_member bigint) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
 BEGIN
   RETURN (
-    SELECT first.event_id
-    FROM (
-      SELECT d.event_id, d.state, d.position FROM tenure.deliveries d
-      WHERE d.webhook_id = of_webhook AND d.member = of_member AND d.state <> 'failed'
-      ORDER BY d.state <> 'leased', d.position LIMIT 1
-    ) first
-    WHERE first.state = 'leased' OR first.position < before
+    SELECT c.position
+    FROM tenure.leases l CROSS JOIN LATERAL unnest(l.positions, l.members) AS c (position, member)
+    WHERE l.webhook_id = of_webhook AND c.member = of_member LIMIT 1
+  );
+END $$;
+
+-- The position of the delivery that a member's delivery has to wait for, if any: the one that is claimed or, if that
+-- is none, the lowest one before it.
+CREATE FUNCTION tenure.blocker_of(of_webhook uuid, of_member bigint, before bigint)
+RETURNS bigint LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN coalesce(
+    tenure.claimed_of(of_webhook, of_member),
+    (
+      SELECT d.position FROM tenure.deliveries d
+      WHERE d.webhook_id = of_webhook AND d.member = of_member AND d.state <> 'failed' AND d.position < before
+      ORDER BY d.position LIMIT 1
+    )
   );
 END $$;
 
@@ -39,37 +48,43 @@ AS $$
 BEGIN
   WITH met AS MATERIALIZED (
     SELECT r.event_id, o.id AS webhook_id, r.position,
-           CASE WHEN r.member IS NOT NULL THEN tenure.blocker_of(o.id, r.member, r.position) END AS blocker_id,
-           r.n
+           CASE WHEN r.member IS NOT NULL THEN tenure.blocker_of(o.id, r.member, r.position) END AS blocker, r.n
     FROM unnest(of_webhooks) o (id)
     CROSS JOIN LATERAL (
       SELECT d.event_id, d.member, d.position,
              row_number() OVER (ORDER BY d.is_replay, d.next_attempt_at, d.position) AS n
       FROM tenure.deliveries d
-      WHERE d.webhook_id = o.id AND d.state = 'ready'
+      WHERE d.webhook_id = o.id AND d.state = 'ready' AND d.position NOT IN (SELECT l.position FROM tenure.leased l)
       ORDER BY d.is_replay, d.next_attempt_at, d.position LIMIT 1000
     ) r
-  ), locked AS MATERIALIZED (
+  ), claimed AS MATERIALIZED (
     -- A blocker that is being settled is left: whether there is another one then is not known yet. One that is
     -- locked ends after this, and then unblocks the next.
+    SELECT l.webhook_id, l.positions FROM tenure.leases l
+    WHERE l.webhook_id = ANY (of_webhooks)
+      AND EXISTS (SELECT FROM met m WHERE m.webhook_id = l.webhook_id AND m.blocker = ANY (l.positions))
+    FOR NO KEY UPDATE SKIP LOCKED
+  ), waiting AS MATERIALIZED (
     SELECT d.event_id, d.webhook_id, d.position, d.state
-    FROM (SELECT DISTINCT m.blocker_id, m.webhook_id FROM met m WHERE m.blocker_id IS NOT NULL) b
-    -- By its key: an index of some states would be read from its start.
-    JOIN tenure.deliveries d ON d.event_id = b.blocker_id AND d.webhook_id = b.webhook_id
-    WHERE d.state || '' <> 'failed'
+    FROM (SELECT DISTINCT m.blocker, m.webhook_id FROM met m WHERE m.blocker IS NOT NULL) b
+    JOIN tenure.deliveries d ON d.webhook_id = b.webhook_id AND d.position = b.blocker
+    WHERE d.state IN ('ready', 'blocked', 'later') AND d.position NOT IN (SELECT l.position FROM tenure.leased l)
     FOR NO KEY UPDATE OF d SKIP LOCKED
   ), blocked AS (
     UPDATE tenure.deliveries d SET state = 'blocked'
-    FROM locked l JOIN met m ON m.blocker_id = l.event_id AND m.webhook_id = l.webhook_id
+    FROM (
+      SELECT c.webhook_id, p.position FROM claimed c CROSS JOIN LATERAL unnest(c.positions) AS p (position)
+      UNION ALL SELECT w.webhook_id, w.position FROM waiting w
+    ) l
+    JOIN met m ON m.webhook_id = l.webhook_id AND m.blocker = l.position
     WHERE d.event_id = m.event_id AND d.webhook_id = m.webhook_id AND d.state || '' = 'ready'
-      AND (l.state = 'leased' OR l.position < m.position)
   ), unblocked AS (
     -- It was replayed during a claim that has lapsed since.
-    UPDATE tenure.deliveries d SET state = 'ready' FROM locked l
-    WHERE l.state = 'blocked' AND d.event_id = l.event_id AND d.webhook_id = l.webhook_id
+    UPDATE tenure.deliveries d SET state = 'ready' FROM waiting w
+    WHERE w.state = 'blocked' AND d.event_id = w.event_id AND d.webhook_id = w.webhook_id
   )
-  SELECT coalesce(array_agg(DISTINCT m.webhook_id) FILTER (WHERE m.blocker_id IS NOT NULL), '{}'),
-         bool_or(m.n = 1000) AND bool_or(m.blocker_id IS NOT NULL)
+  SELECT coalesce(array_agg(DISTINCT m.webhook_id) FILTER (WHERE m.blocker IS NOT NULL), '{}'),
+         bool_or(m.n = 1000) AND bool_or(m.blocker IS NOT NULL)
   INTO webhook_ids, is_partial FROM met m;
 END $$;
 
@@ -83,9 +98,10 @@ AS $$
 DECLARE
   first record;
 BEGIN
+  IF tenure.claimed_of(of_webhook, of_member) IS NOT NULL THEN RETURN false; END IF;
   SELECT d.event_id, d.state INTO first FROM tenure.deliveries d
   WHERE d.webhook_id = of_webhook AND d.member = of_member AND d.state <> 'failed'
-  ORDER BY d.state <> 'leased', d.position LIMIT 1;
+  ORDER BY d.position LIMIT 1;
   IF first.state IS DISTINCT FROM 'blocked' THEN RETURN false; END IF;
   UPDATE tenure.deliveries d SET state = 'ready'
   WHERE d.event_id = first.event_id AND d.webhook_id = of_webhook AND d.state || '' = 'blocked';

@@ -136,7 +136,7 @@ BEGIN
     SET state = 'ready', next_attempt_at = now, claim_count = 0, is_replay = true,
         member = CASE WHEN is_ordered THEN (SELECT tenure.member_of(e.body) FROM tenure.events e WHERE e.id = d.event_id) END
     WHERE d.event_id = ANY (failed_ids) AND d.webhook_id = to_webhook
-      AND d.state NOT IN ('ready', 'later', 'leased', 'blocked');
+      AND d.state NOT IN ('ready', 'later', 'blocked');
     GET DIAGNOSTICS changed_count = ROW_COUNT;
     found_count := found_count + changed_count;
 

@@ -147,6 +147,13 @@ export interface BatcherOptions<Item, Value, E> extends BatchOptions<Item, Value
    * default.
    */
   readonly leastBeside?: number
+  /** Has items wait for others. */
+  readonly gathering?: {
+    /** How long a batch of fewer than `leastBeside` waits after the last one began, in milliseconds. */
+    readonly millis: number
+    /** Whether an item waits for no others. */
+    readonly isUrgent: (item: Item) => boolean
+  }
   /** What an item fails with if too many wait. */
   readonly crowded: E
 }
@@ -160,8 +167,7 @@ interface Selected<Waiting> {
 /**
  * Makes a function that processes one item, in a batch with other items if there are any.
  *
- * An item runs immediately if no batch is in flight. What follows if a batch fails is told in
- * `Batch.ts`.
+ * An item runs immediately if no batch is in flight, unless it has to wait for others (`gathering`).
  */
 export const makeBatcher = Effect.fnUntraced(function* <Item, Value, E>(
   options: BatcherOptions<Item, Value, E>,
@@ -171,13 +177,17 @@ export const makeBatcher = Effect.fnUntraced(function* <Item, Value, E>(
     readonly keys: ReadonlyArray<string>
     readonly stack: string | undefined
   }
-  const { keysOf, leastBeside = 1, maxBatch, maxInFlight, stackOf } = options
+  const { gathering, keysOf, leastBeside = 1, maxBatch, maxInFlight, stackOf } = options
   const start = yield* makeBatchRunner(options)
   let queue: Array<Waiting> = []
   // The keys of items that have begun and are not over.
   const busy = new Set<string>()
   let inFlight = 0
   let isScheduled = false
+  // Until then, a small batch waits, by the monotonic clock.
+  let gathersUntil = -Infinity
+  let hasUrgent = false
+  let timer: ReturnType<typeof setTimeout> | undefined
 
   /** Selects the items that can run now, and share a batch. Nobody overtakes an item with the same key. */
   const select = (): Selected<Waiting> => {
@@ -233,8 +243,12 @@ export const makeBatcher = Effect.fnUntraced(function* <Item, Value, E>(
     }))
   }
 
+  const gathersFor = (): number => (hasUrgent ? 0 : gathersUntil - performance.now())
+
   const canStart = (): boolean =>
-    inFlight === 0 ? queue.length > 0 : inFlight < maxInFlight && queue.length >= leastBeside
+    queue.length >= leastBeside
+      ? inFlight < maxInFlight
+      : queue.length > 0 && inFlight === 0 && gathersFor() <= 0
 
   const flush = (): void => {
     isScheduled = false
@@ -243,6 +257,10 @@ export const makeBatcher = Effect.fnUntraced(function* <Item, Value, E>(
       if (batch.length === 0) return
       queue = rest
       inFlight++
+      if (gathering !== undefined) {
+        gathersUntil = performance.now() + gathering.millis
+        hasUrgent = rest.some(({ item }) => gathering.isUrgent(item))
+      }
       start(occupy(batch), () => {
         inFlight--
         scheduleFlush()
@@ -252,9 +270,18 @@ export const makeBatcher = Effect.fnUntraced(function* <Item, Value, E>(
 
   // Items that arrive in the same turn of the event loop share a batch.
   const scheduleFlush = (): void => {
-    if (isScheduled || !canStart()) return
-    isScheduled = true
-    queueMicrotask(flush)
+    if (isScheduled) return
+    if (canStart()) {
+      isScheduled = true
+      queueMicrotask(flush)
+    } else if (queue.length > 0 && inFlight === 0) {
+      timer ??= setTimeout(endGathering, gathersFor())
+    }
+  }
+
+  const endGathering = (): void => {
+    timer = undefined
+    scheduleFlush()
   }
 
   return (item: Item): Effect.Effect<Value, E> =>
@@ -262,6 +289,7 @@ export const makeBatcher = Effect.fnUntraced(function* <Item, Value, E>(
       if (queue.length >= mostWaiting) return resume(Exit.fail(options.crowded))
       const waiting = { item, resume, keys: keysOf?.(item) ?? [], stack: stackOf?.(item) }
       queue.push(waiting)
+      hasUrgent ||= gathering?.isUrgent(item) === true
       scheduleFlush()
       return Effect.sync(() => {
         const index = queue.indexOf(waiting)

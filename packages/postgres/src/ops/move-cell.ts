@@ -267,6 +267,7 @@ const writingOrder: ReadonlyArray<string> = [
   "memberships",
   "audit",
   "events",
+  "leases",
   "deliveries",
   "webhooks",
   "finished_deliveries",

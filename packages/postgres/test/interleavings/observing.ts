@@ -136,7 +136,7 @@ const deliveriesOf = (schema: string): string => `
   WITH delivery AS (
     SELECT event_id, webhook_id, state, claim_count, attempts FROM ${schema}.deliveries
     UNION ALL
-    SELECT event_id, webhook_id, state, claim_count, attempts FROM ${schema}.finished_deliveries
+    SELECT event_id, webhook_id, state, jsonb_array_length(attempts), attempts FROM ${schema}.finished_deliveries
     UNION ALL
     SELECT unnest(event_ids), webhook_id, 'delivered', 1, '[1]' FROM ${schema}.delivered_runs
   )
@@ -163,8 +163,9 @@ const kept = {
   webhooks: `to_jsonb(t) - '{position,disabled_at,failing_since,paused_until}'::text[]
     || jsonb_build_array(disabled_at IS NULL, failing_since IS NULL, paused_until > now())`,
   events: "jsonb_build_array(project_number, type, body::jsonb - 'timestamp')",
-  deliveries: `to_jsonb(t) - '{event_id,position,next_attempt_at,attempted_at,lease,dispatcher}'::text[]
+  deliveries: `to_jsonb(t) - '{event_id,position,next_attempt_at,attempted_at}'::text[]
     || jsonb_build_array(next_attempt_at <= now(), (SELECT e.body::jsonb - 'timestamp' FROM events e WHERE e.id = event_id))`,
+  leases: "jsonb_build_array(webhook_id, cardinality(positions))",
   finished_deliveries: `to_jsonb(t) - '{event_id,position,attempted_at}'::text[]
     || jsonb_build_array((SELECT e.body::jsonb - 'timestamp' FROM events e WHERE e.id = event_id))`,
   delivered_runs: `to_jsonb(t) - '{first_event,first_position,last_position,attempted_at,event_ids,positions}'::text[]
