@@ -292,8 +292,8 @@ describe("a dispatcher that is alone and has no claims, and so reports rarely,",
     // It has claimed and not committed. The other can read leases meanwhile, but change none.
     const claimed = `DO $$ BEGIN
       UPDATE ${dispatchers} SET seen_at = clock_timestamp(), is_quiet = false WHERE id = '${id}';
-      INSERT INTO ${leases} (webhook_id, dispatcher, until, positions)
-      SELECT webhook_id, '${id}', clock_timestamp() + interval '1 hour', ARRAY[position] FROM ${deliveries};
+      INSERT INTO ${leases} (webhook_id, id, dispatcher, until, positions)
+      SELECT webhook_id, nextval('${schema}.lease_ids'), '${id}', clock_timestamp() + interval '1 hour', ARRAY[position] FROM ${deliveries};
       LOCK TABLE ${leases} IN SHARE ROW EXCLUSIVE MODE;
     END $$`
     const claiming = await here.run(
@@ -446,6 +446,6 @@ it("a claim whose answer was lost is made again by the next one, and does not co
   expect(await here.claim()).toHaveLength(1)
   expect(await here.claim()).toEqual([])
   // The database has made a claim of which this dispatcher knows nothing.
-  await here.sql(`UPDATE ${leases} SET id = DEFAULT`)
+  await here.sql(`UPDATE ${leases} SET id = nextval('${schema}.lease_ids')`)
   expect(await here.claim()).toMatchObject([{ attemptNumber: 1 }])
 })

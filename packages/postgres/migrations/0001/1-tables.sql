@@ -308,11 +308,13 @@ WHERE member IS NOT NULL AND state <> 'failed';
 CREATE INDEX deliveries_failed_attempted ON tenure.deliveries (webhook_id, attempted_at)
 WHERE state = 'failed' AND attempted_at IS NOT NULL;
 
+CREATE SEQUENCE tenure.lease_ids;
+
 -- What dispatchers have claimed: one row for the deliveries of a webhook that were claimed together, until all of them are
 -- settled. Their own rows stay as they are meanwhile.
 CREATE TABLE tenure.leases (
   webhook_id uuid NOT NULL,
-  id         bigint GENERATED ALWAYS AS IDENTITY,
+  id         bigint NOT NULL,
   dispatcher uuid NOT NULL,
   until      timestamptz NOT NULL,
   -- The positions of the deliveries that are not settled, and the member of each if any of them has one.

@@ -191,58 +191,69 @@ BEGIN
     DELETE FROM tenure.dispatchers d WHERE d.id = ANY (gone_ids);
   END IF;
 
-  -- The answer to an earlier claim was lost on its way: nobody makes these attempts.
-  DELETE FROM tenure.leases l WHERE l.dispatcher = claimer AND l.id > last_lease;
+  -- Most claims find none of these.
+  IF EXISTS (
+    SELECT FROM tenure.leases l
+    WHERE l.until <= now OR l.until > now + 2 * lease_length OR l.dispatcher = ANY (gone_ids)
+      OR l.dispatcher = claimer AND l.id > last_lease
+  ) THEN
+    -- The answer to an earlier claim was lost on its way: nobody makes these attempts.
+    DELETE FROM tenure.leases l WHERE l.dispatcher = claimer AND l.id > last_lease;
 
-  -- End the leases that have expired, and those of dispatchers that are gone: the deliveries are claimed again.
-  WITH ended AS (
-    DELETE FROM tenure.leases l
-    USING (
+    -- End the leases that have expired, and those of dispatchers that are gone: the deliveries are claimed again.
+    WITH ended AS (
+      DELETE FROM tenure.leases l
+      USING (
+        SELECT o.webhook_id, o.id FROM tenure.leases o
+        WHERE o.until <= now OR o.dispatcher = ANY (gone_ids)
+        FOR UPDATE SKIP LOCKED
+      ) over
+      WHERE l.webhook_id = over.webhook_id AND l.id = over.id
+      RETURNING l.webhook_id, l.positions
+    )
+    UPDATE tenure.deliveries d SET claim_count = d.claim_count + 1
+    FROM (
+      SELECT o.event_id, o.webhook_id
+      FROM ended e
+      CROSS JOIN LATERAL unnest(e.positions) AS p (position)
+      JOIN tenure.deliveries o ON o.webhook_id = e.webhook_id AND o.position = p.position
+      WHERE o.state IN ('ready', 'blocked', 'later')
+      FOR UPDATE OF o SKIP LOCKED
+    ) left_over
+    WHERE d.event_id = left_over.event_id AND d.webhook_id = left_over.webhook_id;
+
+    -- The clock was set back since these began. They begin again, because their attempts may go on.
+    UPDATE tenure.leases l SET until = now + lease_length
+    FROM (
       SELECT o.webhook_id, o.id FROM tenure.leases o
-      WHERE o.until <= now OR o.dispatcher = ANY (gone_ids)
+      WHERE o.until > now + 2 * lease_length
       FOR UPDATE SKIP LOCKED
-    ) over
-    WHERE l.webhook_id = over.webhook_id AND l.id = over.id
-    RETURNING l.webhook_id, l.positions
-  )
-  UPDATE tenure.deliveries d SET claim_count = d.claim_count + 1
-  FROM (
-    SELECT o.event_id, o.webhook_id
-    FROM ended e
-    CROSS JOIN LATERAL unnest(e.positions) AS p (position)
-    JOIN tenure.deliveries o ON o.webhook_id = e.webhook_id AND o.position = p.position
-    WHERE o.state IN ('ready', 'blocked', 'later')
-    FOR UPDATE OF o SKIP LOCKED
-  ) left_over
-  WHERE d.event_id = left_over.event_id AND d.webhook_id = left_over.webhook_id;
+    ) late
+    WHERE l.webhook_id = late.webhook_id AND l.id = late.id;
+  END IF;
 
-  -- Make ready the retries that are due.
-  UPDATE tenure.deliveries d SET state = 'ready'
-  FROM (
-    SELECT e.event_id, e.webhook_id FROM tenure.deliveries e
-    WHERE e.state = 'later' AND e.next_attempt_at <= now
-    ORDER BY e.next_attempt_at LIMIT 1000
-    FOR UPDATE SKIP LOCKED
-  ) due
-  WHERE d.event_id = due.event_id AND d.webhook_id = due.webhook_id;
+  IF EXISTS (SELECT FROM tenure.deliveries e WHERE e.state = 'later' AND e.next_attempt_at <= now)
+    OR EXISTS (SELECT FROM tenure.deliveries e WHERE e.state = 'later' AND e.attempted_at > soon) THEN
+    -- Make ready the retries that are due.
+    UPDATE tenure.deliveries d SET state = 'ready'
+    FROM (
+      SELECT e.event_id, e.webhook_id FROM tenure.deliveries e
+      WHERE e.state = 'later' AND e.next_attempt_at <= now
+      ORDER BY e.next_attempt_at LIMIT 1000
+      FOR UPDATE SKIP LOCKED
+    ) due
+    WHERE d.event_id = due.event_id AND d.webhook_id = due.webhook_id;
 
-  -- The clock was set back since these attempts failed: by its time, they would wait too long.
-  UPDATE tenure.deliveries d SET state = 'ready', next_attempt_at = now
-  FROM (
-    SELECT e.event_id, e.webhook_id FROM tenure.deliveries e
-    WHERE e.state = 'later' AND e.attempted_at > soon
-    ORDER BY e.attempted_at DESC LIMIT 1000
-    FOR UPDATE SKIP LOCKED
-  ) late
-  WHERE d.event_id = late.event_id AND d.webhook_id = late.webhook_id;
-  -- The same for leases, of which there are few. These begin again, because their attempts may go on.
-  UPDATE tenure.leases l SET until = now + lease_length
-  FROM (
-    SELECT o.webhook_id, o.id FROM tenure.leases o
-    WHERE o.until > now + 2 * lease_length
-    FOR UPDATE SKIP LOCKED
-  ) late
-  WHERE l.webhook_id = late.webhook_id AND l.id = late.id;
+    -- The clock was set back since these attempts failed: by its time, they would wait too long.
+    UPDATE tenure.deliveries d SET state = 'ready', next_attempt_at = now
+    FROM (
+      SELECT e.event_id, e.webhook_id FROM tenure.deliveries e
+      WHERE e.state = 'later' AND e.attempted_at > soon
+      ORDER BY e.attempted_at DESC LIMIT 1000
+      FOR UPDATE SKIP LOCKED
+    ) late
+    WHERE d.event_id = late.event_id AND d.webhook_id = late.webhook_id;
+  END IF;
 
   LOOP
     WITH RECURSIVE walk (id, is_met, is_second_half, step) AS (
@@ -422,14 +433,14 @@ BEGIN
              l.attempts, l.of_project, l.ahead,
              CASE WHEN w.rate IS NOT NULL THEN tenure.rate_tokens_of(w.id, w.rate, now_micros) END AS tokens,
              tenure.clamp_concurrency(w.concurrency, least_per_webhook, most_per_webhook) AS concurrency,
-             random() AS chance
+             random() AS chance, nextval('tenure.lease_ids') AS lease
       FROM unnest(lane_ids, lane_attempts, lane_of_project, lane_ahead)
         l (id, attempts, of_project, ahead)
       JOIN tenure.webhooks w ON w.id = l.id
       -- Somebody may just have disabled it.
       WHERE w.disabled_at IS NULL
     ), candidates AS MATERIALIZED (
-      SELECT r.event_id, r.position, r.member, r.claim_count, l.id, l.is_failing, l.is_ordered, l.chance, l.concurrency,
+      SELECT r.event_id, r.position, r.member, r.claim_count, l.id, l.is_failing, l.is_ordered, l.chance, l.lease, l.concurrency,
              l.ahead, l.attempts + r.n AS nth, r.n <= l.room AS fits, l.of_project + count(*) FILTER (WHERE r.n <= l.room) OVER (
                PARTITION BY l.project_number ORDER BY l.attempts + r.n, l.chance
                ROWS UNBOUNDED PRECEDING
@@ -475,14 +486,13 @@ BEGIN
     ), taken AS MATERIALIZED (
       SELECT * FROM placed WHERE (is_chosen OR is_ahead) AND place <= asked
     ), claimed AS (
-      INSERT INTO tenure.leases (webhook_id, dispatcher, until, positions, members)
-      SELECT t.id, claimer, now + lease_length, array_agg(t.position ORDER BY t.place),
+      INSERT INTO tenure.leases (webhook_id, id, dispatcher, until, positions, members)
+      SELECT t.id, t.lease, claimer, now + lease_length, array_agg(t.position ORDER BY t.place),
              array_agg(t.member ORDER BY t.place) FILTER (WHERE t.is_ordered)
-      FROM taken t GROUP BY t.id
-      RETURNING webhook_id, id AS lease
+      FROM taken t GROUP BY t.id, t.lease
     )
     SELECT k.event_id, t.body, p.id, k.id, t.url, t.secrets, t.signing_key, t.headers,
-           w.failures, w.failing_since, k.claim_count + 1, c.lease, k.position, k.member IS NOT NULL, k.concurrency, next,
+           w.failures, w.failing_since, k.claim_count + 1, k.lease, k.position, k.member IS NOT NULL, k.concurrency, next,
            least(wait, lease_millis),
            CASE WHEN k.place = 1 THEN
              full_ids || waiting_ids || ARRAY(
@@ -491,7 +501,6 @@ BEGIN
              )
            END, NULL::boolean
     FROM taken k
-    JOIN claimed c ON c.webhook_id = k.id
     JOIN tenure.webhooks w ON w.id = k.id
     JOIN tenure.projects p ON p.number = w.project_number
     LEFT JOIN LATERAL (
