@@ -40,9 +40,15 @@ const joinProgress = (schema: string): string => `
   CROSS JOIN LATERAL (
     SELECT (
       SELECT count(*) FROM (
-        SELECT FROM ${schema}.deliveries d
-        WHERE d.webhook_id = w.id AND d.state IN ('ready', 'blocked', 'later')
-        ORDER BY d.position LIMIT ${maxCountedBacklog}
+        (
+          SELECT FROM ${schema}.deliveries d
+          WHERE d.webhook_id = w.id AND d.state = 'fresh' ORDER BY d.position LIMIT ${maxCountedBacklog}
+        ) UNION ALL (
+          SELECT FROM ${schema}.deliveries d
+          WHERE d.webhook_id = w.id AND d.state IN ('ready', 'blocked', 'later')
+          ORDER BY d.position LIMIT ${maxCountedBacklog}
+        )
+        LIMIT ${maxCountedBacklog}
       ) counted
     )::integer AS waiting, (
       -- A pause from the future was made before the clock was set back.
@@ -50,12 +56,7 @@ const joinProgress = (schema: string): string => `
       FROM (
         SELECT least(
           (
-            SELECT r.next_attempt_at FROM (
-              SELECT d.is_replay, d.next_attempt_at, d.position, d.member FROM ${schema}.deliveries d
-              WHERE d.webhook_id = w.id AND d.state = 'ready'
-                AND d.position NOT IN (SELECT k.position FROM ${schema}.leased k)
-              ORDER BY d.is_replay, d.next_attempt_at, d.position LIMIT 128
-            ) r
+            SELECT r.next_attempt_at FROM ${schema}.due_of(w.id, 128) r
             -- The next claim blocks those whose turn has not come.
             WHERE r.member IS NULL OR ${schema}.blocker_of(w.id, r.member, r.position) IS NULL
             ORDER BY r.is_replay, r.next_attempt_at, r.position LIMIT 1

@@ -49,22 +49,30 @@ import {
   uuidsParam,
 } from "./sql/values.ts"
 
+/** The states of deliveries, in the parts that have an index: of open ones, and of those that were given up. */
+const [fresh, exceptional, failed] = ["= 'fresh'", "IN ('ready', 'blocked', 'later')", "= 'failed'"]
+
 /**
- * The webhooks with deliveries in some states, up to `$1` of them. Steps from one to the next by an index,
+ * The webhooks with deliveries in some states, up to `$1` of them. Steps from one to the next by indexes,
  * however many deliveries there are.
  */
-const webhooksWith = (schema: string, name: string, states: string): string => `
+const webhooksWith = (schema: string, name: string, states: ReadonlyArray<string>): string => `
   ${name} (webhook_id, step) AS (
     SELECT '${nilUuid}'::uuid, 0
     UNION ALL
     SELECT n.webhook_id, w.step + 1
     FROM ${name} w
     CROSS JOIN LATERAL (
-      SELECT d.webhook_id FROM ${schema}.deliveries d
-      WHERE d.state ${states} AND d.webhook_id > w.webhook_id
-      ORDER BY d.webhook_id LIMIT 1
+      SELECT least(${states
+        .map(
+          (state) =>
+            `(SELECT d.webhook_id FROM ${schema}.deliveries d
+               WHERE d.state ${state} AND d.webhook_id > w.webhook_id
+               ORDER BY d.webhook_id LIMIT 1)`,
+        )
+        .join(", ")}) AS webhook_id
     ) n
-    WHERE w.step < $1::integer
+    WHERE w.step < $1::integer AND n.webhook_id IS NOT NULL
   )`
 
 /** Whether deliveries to a webhook are sent as soon as they are due: it exists, and is enabled. */
@@ -79,20 +87,27 @@ const exists = (schema: string, webhookId: string): string =>
   `(SELECT true FROM ${schema}.webhooks e WHERE e.id = ${webhookId})`
 
 /** Counts the deliveries in some states of the webhooks `name`, up to `$1`, in the order of an index. */
-const counted = (schema: string, name: string, states: string): string => `
+const counted = (schema: string, name: string, states: ReadonlyArray<string>): string => `
     (
       SELECT count(*) FROM (
         SELECT FROM ${name} w
-        CROSS JOIN LATERAL (
-          SELECT FROM ${schema}.deliveries d
-          WHERE d.state ${states} AND d.webhook_id = w.webhook_id AND ${exists(schema, "w.webhook_id")}
-          ORDER BY d.position LIMIT $1::integer
+        CROSS JOIN LATERAL (${states
+          .map(
+            (state) => `
+          (
+            SELECT FROM ${schema}.deliveries d
+            WHERE d.state ${state} AND d.webhook_id = w.webhook_id AND ${exists(schema, "w.webhook_id")}
+            ORDER BY d.position LIMIT $1::integer
+          )`,
+          )
+          .join(" UNION ALL ")}
         ) kept
         LIMIT $1::integer
       ) counted
     )::integer`
 
-const open = "IN ('ready', 'blocked', 'later')"
+const open = [fresh, exceptional]
+
 
 /**
  * The common table expressions `leases` and `late`: since when a delivery waits for a dispatcher, as `isAwaited` of
@@ -136,19 +151,17 @@ const late = (schema: string): string => `
  * replayed, and with failed ones.
  */
 export const backlog = (schema: string): string => `
-  WITH RECURSIVE oldest (webhook_id, next_attempt_at, step) AS (
-    SELECT '${nilUuid}'::uuid, NULL::timestamptz, 0
+  WITH RECURSIVE due (webhook_id, step) AS (
+    SELECT '${nilUuid}'::uuid, 0
     UNION ALL
-    SELECT n.webhook_id, CASE WHEN NOT n.is_replay THEN n.next_attempt_at END, o.step + 1
-    FROM oldest o
-    CROSS JOIN LATERAL (
-      SELECT d.webhook_id, d.is_replay, d.next_attempt_at FROM ${schema}.deliveries d
-      WHERE d.state = 'ready' AND d.webhook_id > o.webhook_id
-        AND d.position NOT IN (SELECT l.position FROM ${schema}.leased l)
-      ORDER BY d.webhook_id, d.is_replay, d.next_attempt_at LIMIT 1
-    ) n
-    WHERE o.step < $1::integer
-  ),${webhooksWith(schema, "waiting", open)},${webhooksWith(schema, "failing", "= 'failed'")},${late(schema)}
+    SELECT n.webhook_id, w.step + 1
+    FROM due w CROSS JOIN LATERAL ${schema}.next_due_webhook(w.webhook_id) AS n (webhook_id)
+    WHERE w.step < $1::integer AND n.webhook_id IS NOT NULL
+  ),
+  oldest AS (
+    SELECT w.webhook_id, CASE WHEN NOT d.is_replay THEN d.next_attempt_at END AS next_attempt_at
+    FROM due w CROSS JOIN LATERAL ${schema}.due_of(w.webhook_id, 1) d
+  ),${webhooksWith(schema, "waiting", open)},${webhooksWith(schema, "failing", [failed])},${late(schema)}
   SELECT ${counted(schema, "waiting", open)} AS waiting,
     ${millisOf(`(clock_timestamp() - least(
       (SELECT min(o.next_attempt_at) FROM oldest o WHERE ${sends(schema, "o.webhook_id")}),
@@ -158,7 +171,7 @@ export const backlog = (schema: string): string => `
         ORDER BY d.next_attempt_at LIMIT 1
       ),
       (SELECT min(l.until) FROM ${schema}.leases l WHERE ${sends(schema, "l.webhook_id")})
-    ))`)} AS due_for, ${millisOf("(clock_timestamp() - (SELECT since FROM late))")} AS late_for, ${counted(schema, "failing", "= 'failed'")} AS failed_deliveries,
+    ))`)} AS due_for, ${millisOf("(clock_timestamp() - (SELECT since FROM late))")} AS late_for, ${counted(schema, "failing", [failed])} AS failed_deliveries,
     (
       SELECT count(*) FROM (
         SELECT FROM ${schema}.webhooks w WHERE w.disabled_by = 'failures' ORDER BY w.disabled_at LIMIT $1::integer
@@ -194,7 +207,7 @@ export const endDisabled = (schema: string): string => `
   UPDATE ${schema}.deliveries d SET state = 'failed'
   FROM ${schema}.webhooks w
   WHERE w.id = ANY ($1::uuid[]) AND w.disabled_by = 'failures' AND d.webhook_id = w.id
-    AND d.state IN ('ready', 'blocked', 'later') AND d.position NOT IN (SELECT l.position FROM ${schema}.leased l)
+    AND d.state <> 'failed' AND d.position NOT IN (SELECT l.position FROM ${schema}.leased l)
 `
 
 /**
@@ -319,11 +332,16 @@ const positionIn = (schema: string, table: Table): string =>
   `SELECT position FROM ${schema}.${table} WHERE event_id = $4::uuid AND webhook_id = $2::uuid`
 
 /** The parts of a list: one for each state and table. */
-const partsOf = (schema: string, part: typeof newest, inRuns: typeof newestInRuns): string =>
+const partsOf = (
+  schema: string,
+  part: typeof newest,
+  inRuns: typeof newestInRuns,
+  openStates: ReadonlyArray<string>,
+): string =>
   [
     inRuns(schema),
-    part(schema, "deliveries", open, openState(schema)),
-    part(schema, "deliveries", "= 'failed'", "'failed'"),
+    ...openStates.map((states) => part(schema, "deliveries", states, openState(schema))),
+    part(schema, "deliveries", failed, "'failed'"),
     part(schema, "finished_deliveries", "= 'delivered'", "'delivered'"),
     part(schema, "finished_deliveries", "= 'cancelled'", "'cancelled'"),
   ].join(" UNION ALL ")
@@ -344,7 +362,7 @@ export const listDeliveries = (schema: string): string => `
     LIMIT 1
   ),
   page AS MATERIALIZED (
-    SELECT * FROM (${partsOf(schema, newest, newestInRuns)}) parts
+    SELECT * FROM (${partsOf(schema, newest, newestInRuns, open)}) parts
     ORDER BY position DESC LIMIT $5::integer
   )
   ${withEvents(schema)}
@@ -357,7 +375,7 @@ export const listDeliveries = (schema: string): string => `
  */
 export const listAttempted = (schema: string): string => `
   WITH page AS MATERIALIZED (
-    SELECT * FROM (${partsOf(schema, latest, latestInRuns)}) parts
+    SELECT * FROM (${partsOf(schema, latest, latestInRuns, [exceptional])}) parts
     ORDER BY attempted_at DESC, event_id DESC LIMIT $6::integer
   )
   ${withEvents(schema)}
@@ -571,10 +589,11 @@ const settleWith = (schema: string, { chosen, published, result }: Announcing): 
     UPDATE ${schema}.deliveries d
     SET state = CASE
           WHEN a.outcome IN ('failed', 'disabled') OR w.disabled_by = 'failures' THEN 'failed'
-          WHEN a.outcome = 'released' THEN 'ready'
+          WHEN a.outcome = 'released' THEN d.state
           ELSE 'later'
         END,
-        next_attempt_at = clock_timestamp() + a.delay_millis * interval '1 millisecond',
+        next_attempt_at = CASE WHEN a.outcome = 'released' THEN d.next_attempt_at
+                          ELSE clock_timestamp() + a.delay_millis * interval '1 millisecond' END,
         attempted_at = CASE WHEN a.result IS NULL THEN d.attempted_at ELSE ${now} END,
         attempts = CASE WHEN a.result IS NULL THEN d.attempts
                    ELSE d.attempts || ${attemptRecord(schema)} END,

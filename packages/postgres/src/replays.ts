@@ -55,9 +55,10 @@ export const replayOne = (schema: string, once: KeyClause): string => `
   ),
 ${takeFromRun(schema, memberOf(schema, "e.body"))},
   returned AS (
-    INSERT INTO ${schema}.deliveries (event_id, webhook_id, position, next_attempt_at, attempted_at, attempts, member)
+    INSERT INTO ${schema}.deliveries
+      (event_id, webhook_id, position, state, next_attempt_at, attempted_at, attempts, member)
     OVERRIDING SYSTEM VALUE
-    SELECT event_id, webhook_id, position, clock_timestamp(), attempted_at, attempts, member
+    SELECT event_id, webhook_id, position, 'ready', clock_timestamp(), attempted_at, attempts, member
     FROM (
       SELECT * FROM taken
       UNION ALL SELECT event_id, webhook_id, position, attempted_at, attempts, member FROM taken_of_run

@@ -265,8 +265,9 @@ CREATE TABLE tenure.deliveries (
   event_id        uuid NOT NULL,
   webhook_id      uuid NOT NULL,
   position        bigint GENERATED ALWAYS AS IDENTITY,
-  state           text NOT NULL DEFAULT 'ready'
-                  CHECK (state IN ('ready', 'blocked', 'later', 'failed')),
+  -- Fresh ones have waited since they were published, and ready ones are due again.
+  state           text NOT NULL DEFAULT 'fresh'
+                  CHECK (state IN ('fresh', 'ready', 'blocked', 'later', 'failed')),
   next_attempt_at timestamptz NOT NULL,
   -- When the last attempt was recorded, in whole milliseconds: from then on, it waits until it is due.
   attempted_at    timestamptz,
@@ -281,6 +282,10 @@ CREATE TABLE tenure.deliveries (
   -- Most rows are deleted soon after they are inserted, so vacuum has to run often.
 ) WITH (autovacuum_vacuum_scale_factor = 0.01);
 
+CREATE INDEX deliveries_fresh ON tenure.deliveries (webhook_id, position)
+WHERE state = 'fresh';
+
+-- Those from here on have an entry only in what is an exception.
 CREATE INDEX deliveries_open ON tenure.deliveries (webhook_id, position)
 WHERE state IN ('ready', 'blocked', 'later');
 
@@ -327,6 +332,33 @@ CREATE TABLE tenure.leases (
 -- statement: `position NOT IN (SELECT position FROM tenure.leased)`.
 CREATE VIEW tenure.leased AS
 SELECT p.position FROM tenure.leases l CROSS JOIN LATERAL unnest(l.positions) AS p (position);
+
+-- The deliveries of a webhook that are due and not claimed, up to so many, in the order of claims. Without a configuration
+-- of its own, it becomes part of the statements that call it.
+CREATE FUNCTION tenure.due_of(of_webhook uuid, most integer) RETURNS TABLE (
+  event_id uuid, "position" bigint, next_attempt_at timestamptz, is_replay boolean, member bigint, claim_count integer
+) LANGUAGE sql STABLE AS $$
+  SELECT d.* FROM (
+    (
+      SELECT f.event_id, f.position, f.next_attempt_at, f.is_replay, f.member, f.claim_count FROM tenure.deliveries f
+      WHERE f.webhook_id = of_webhook AND f.state = 'fresh' AND f.position NOT IN (SELECT l.position FROM tenure.leased l)
+      ORDER BY f.position LIMIT most
+    ) UNION ALL (
+      SELECT r.event_id, r.position, r.next_attempt_at, r.is_replay, r.member, r.claim_count FROM tenure.deliveries r
+      WHERE r.webhook_id = of_webhook AND r.state = 'ready' AND r.position NOT IN (SELECT l.position FROM tenure.leased l)
+      ORDER BY r.is_replay, r.next_attempt_at, r.position LIMIT most
+    )
+  ) d
+  ORDER BY d.is_replay, d.next_attempt_at, d.position LIMIT most
+$$;
+
+-- The next webhook with deliveries that are due, claimed or not.
+CREATE FUNCTION tenure.next_due_webhook(after uuid) RETURNS uuid LANGUAGE sql STABLE AS $$
+  SELECT least(
+    (SELECT d.webhook_id FROM tenure.deliveries d WHERE d.state = 'fresh' AND d.webhook_id > after ORDER BY d.webhook_id LIMIT 1),
+    (SELECT d.webhook_id FROM tenure.deliveries d WHERE d.state = 'ready' AND d.webhook_id > after ORDER BY d.webhook_id LIMIT 1)
+  )
+$$;
 
 -- The least id that can have been made in the same period as another, or so many periods later. Ids that are no
 -- UUIDv7 have their own order, which does as well.

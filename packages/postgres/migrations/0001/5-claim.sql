@@ -216,8 +216,14 @@ BEGIN
       SELECT o.event_id, o.webhook_id
       FROM ended e
       CROSS JOIN LATERAL unnest(e.positions) AS p (position)
-      JOIN tenure.deliveries o ON o.webhook_id = e.webhook_id AND o.position = p.position
-      WHERE o.state IN ('ready', 'blocked', 'later')
+      CROSS JOIN LATERAL (
+        SELECT f.event_id FROM tenure.deliveries f
+        WHERE f.state = 'fresh' AND f.webhook_id = e.webhook_id AND f.position = p.position
+        UNION ALL
+        SELECT r.event_id FROM tenure.deliveries r
+        WHERE r.state IN ('ready', 'blocked', 'later') AND r.webhook_id = e.webhook_id AND r.position = p.position
+      ) k
+      JOIN tenure.deliveries o ON o.event_id = k.event_id AND o.webhook_id = e.webhook_id
       FOR UPDATE OF o SKIP LOCKED
     ) left_over
     WHERE d.event_id = left_over.event_id AND d.webhook_id = left_over.webhook_id;
@@ -266,11 +272,7 @@ BEGIN
       LEFT JOIN LATERAL (
         SELECT CASE WHEN is_locked[tenure.lane_of(r.id)] THEN r.id ELSE next_locked[tenure.lane_of(r.id)] END AS id,
                is_locked[tenure.lane_of(r.id)] AS is_met
-        FROM (
-          SELECT d.webhook_id AS id FROM tenure.deliveries d
-          WHERE d.state = 'ready' AND d.webhook_id > w.id
-          ORDER BY d.webhook_id LIMIT 1
-        ) r
+        FROM tenure.next_due_webhook(w.id) AS r (id)
       ) n ON true
       WHERE w.step < most_steps
         AND NOT (w.is_second_half AND (n.id IS NULL OR n.id > last_webhook))
@@ -308,11 +310,7 @@ BEGIN
              ELSE coalesce(most_ahead, 0) END AS ahead
       FROM counted c
       -- Whether there are others beside those that are claimed.
-      WHERE step IS NOT NULL AND (attempts = 0 OR (
-        SELECT true FROM tenure.deliveries d
-        WHERE d.webhook_id = c.id AND d.state = 'ready' AND d.position NOT IN (SELECT l.position FROM tenure.leased l)
-        LIMIT 1
-      ))
+      WHERE step IS NOT NULL AND (attempts = 0 OR (SELECT true FROM tenure.due_of(c.id, 1)))
     ), judged AS (
       SELECT *, ahead > 0 OR of_project < per_project
                 AND attempts < CASE WHEN is_failing THEN least(1, asked_failing)
@@ -352,21 +350,18 @@ BEGIN
           SELECT e.event_id FROM tenure.deliveries e
           WHERE e.webhook_id = s.id AND e.state = 'blocked' LIMIT 1000
         ) UNION ALL (
-          SELECT e.event_id FROM tenure.deliveries e
-          WHERE e.webhook_id = s.id AND e.state = 'ready'
-            AND e.position NOT IN (SELECT l.position FROM tenure.leased l)
-          ORDER BY e.is_replay, e.next_attempt_at, e.position LIMIT 1000
+          SELECT e.event_id FROM tenure.due_of(s.id, 1000) e
         )
         LIMIT 1000
       ) r
     ), failed AS (
       UPDATE tenure.deliveries d SET state = 'failed' FROM over o
       WHERE NOT o.is_deleted AND d.webhook_id = o.webhook_id AND d.event_id = o.event_id
-        AND d.state IN ('ready', 'blocked')
+        AND d.state IN ('fresh', 'ready', 'blocked')
     ), cancelled AS (
       DELETE FROM tenure.deliveries d USING over o
       WHERE o.is_deleted AND d.webhook_id = o.webhook_id AND d.event_id = o.event_id
-        AND d.state IN ('ready', 'blocked')
+        AND d.state IN ('fresh', 'ready', 'blocked')
       RETURNING d.*
     )
     INSERT INTO tenure.finished_deliveries
@@ -385,10 +380,19 @@ BEGIN
   IF NOT are_all_locked AND lane_ids IS NULL AND EXISTS (
     SELECT FROM generate_series(1, 16) lane
     CROSS JOIN LATERAL (
-      SELECT d.webhook_id FROM tenure.deliveries d
-      WHERE d.state = 'ready' AND d.webhook_id > tenure.start_of_lane(lane)
-        AND d.position NOT IN (SELECT l.position FROM tenure.leased l)
-      ORDER BY d.webhook_id LIMIT 1
+      SELECT least(
+        (
+          SELECT d.webhook_id FROM tenure.deliveries d
+          WHERE d.state = 'fresh' AND d.webhook_id > tenure.start_of_lane(lane)
+            AND d.position NOT IN (SELECT l.position FROM tenure.leased l)
+          ORDER BY d.webhook_id LIMIT 1
+        ), (
+          SELECT d.webhook_id FROM tenure.deliveries d
+          WHERE d.state = 'ready' AND d.webhook_id > tenure.start_of_lane(lane)
+            AND d.position NOT IN (SELECT l.position FROM tenure.leased l)
+          ORDER BY d.webhook_id LIMIT 1
+        )
+      ) AS webhook_id
     ) r
     WHERE NOT is_locked[lane] AND tenure.lane_of(r.webhook_id) = lane
   ) THEN
@@ -415,8 +419,7 @@ BEGIN
       LEFT JOIN tenure.rate_limit_buckets b ON b.id = 'webhook:' || w.id
       WHERE w.id = ANY (rated_ids)
         AND tenure.rate_tokens(w.rate, b.full_at, now_micros) <= most_per_webhook AND EXISTS (
-          SELECT FROM tenure.deliveries d
-          WHERE d.webhook_id = w.id AND d.state = 'ready' AND d.position NOT IN (SELECT l.position FROM tenure.leased l)
+          SELECT FROM tenure.due_of(w.id, 1 + tenure.rate_tokens(w.rate, b.full_at, now_micros))
           OFFSET tenure.rate_tokens(w.rate, b.full_at, now_micros)
         )
     ));
@@ -453,12 +456,8 @@ BEGIN
         SELECT o.event_id, o.position, o.member, o.claim_count,
                row_number() OVER (ORDER BY o.is_replay, o.next_attempt_at, o.position) AS n
         FROM (
-          SELECT d.* FROM (
-            SELECT d.event_id, d.is_replay, d.next_attempt_at, d.position, d.member, d.claim_count FROM tenure.deliveries d
-            WHERE d.webhook_id = l.id AND d.state = 'ready' AND d.position NOT IN (SELECT k.position FROM tenure.leased k)
-            ORDER BY d.is_replay, d.next_attempt_at, d.position
-            LIMIT CASE WHEN l.is_ordered THEN 128 END
-          ) d
+          SELECT d.*
+          FROM tenure.due_of(l.id, CASE WHEN l.is_ordered THEN 128 ELSE l.room::integer + l.ahead + 1 END) d
           WHERE d.member IS NULL OR tenure.blocker_of(l.id, d.member, d.position) IS NULL
           ORDER BY d.is_replay, d.next_attempt_at, d.position
           -- One more than it may have tells whether any are kept back, unless they wait for a token.

@@ -47,15 +47,13 @@ SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 BEGIN
   WITH met AS MATERIALIZED (
-    SELECT r.event_id, o.id AS webhook_id, r.position,
+    SELECT r.event_id, o.id AS webhook_id, r.member, r.position,
            CASE WHEN r.member IS NOT NULL THEN tenure.blocker_of(o.id, r.member, r.position) END AS blocker, r.n
     FROM unnest(of_webhooks) o (id)
     CROSS JOIN LATERAL (
       SELECT d.event_id, d.member, d.position,
              row_number() OVER (ORDER BY d.is_replay, d.next_attempt_at, d.position) AS n
-      FROM tenure.deliveries d
-      WHERE d.webhook_id = o.id AND d.state = 'ready' AND d.position NOT IN (SELECT l.position FROM tenure.leased l)
-      ORDER BY d.is_replay, d.next_attempt_at, d.position LIMIT 1000
+      FROM tenure.due_of(o.id, 1000) d
     ) r
   ), claimed AS MATERIALIZED (
     -- A blocker that is being settled is left: whether there is another one then is not known yet. One that is
@@ -66,9 +64,9 @@ BEGIN
     FOR NO KEY UPDATE SKIP LOCKED
   ), waiting AS MATERIALIZED (
     SELECT d.event_id, d.webhook_id, d.position, d.state
-    FROM (SELECT DISTINCT m.blocker, m.webhook_id FROM met m WHERE m.blocker IS NOT NULL) b
-    JOIN tenure.deliveries d ON d.webhook_id = b.webhook_id AND d.position = b.blocker
-    WHERE d.state IN ('ready', 'blocked', 'later') AND d.position NOT IN (SELECT l.position FROM tenure.leased l)
+    FROM (SELECT DISTINCT m.blocker, m.webhook_id, m.member FROM met m WHERE m.blocker IS NOT NULL) b
+    JOIN tenure.deliveries d ON d.webhook_id = b.webhook_id AND d.member = b.member AND d.position = b.blocker
+    WHERE d.state <> 'failed' AND d.position NOT IN (SELECT l.position FROM tenure.leased l)
     FOR NO KEY UPDATE OF d SKIP LOCKED
   ), blocked AS (
     UPDATE tenure.deliveries d SET state = 'blocked'
@@ -77,7 +75,7 @@ BEGIN
       UNION ALL SELECT w.webhook_id, w.position FROM waiting w
     ) l
     JOIN met m ON m.webhook_id = l.webhook_id AND m.blocker = l.position
-    WHERE d.event_id = m.event_id AND d.webhook_id = m.webhook_id AND d.state || '' = 'ready'
+    WHERE d.event_id = m.event_id AND d.webhook_id = m.webhook_id AND d.state || '' IN ('fresh', 'ready')
   ), unblocked AS (
     -- It was replayed during a claim that has lapsed since.
     UPDATE tenure.deliveries d SET state = 'ready' FROM waiting w

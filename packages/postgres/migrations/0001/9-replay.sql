@@ -126,8 +126,8 @@ BEGIN
   IF found_count = most THEN end_id := found_last; END IF;
 
   IF NOT is_dry_run THEN
-    INSERT INTO tenure.deliveries (event_id, webhook_id, next_attempt_at, is_replay, member)
-    SELECT m.id, to_webhook, now, true,
+    INSERT INTO tenure.deliveries (event_id, webhook_id, state, next_attempt_at, is_replay, member)
+    SELECT m.id, to_webhook, 'ready', now, true,
            CASE WHEN is_ordered THEN (SELECT tenure.member_of(e.body) FROM tenure.events e WHERE e.id = m.id) END
     FROM unnest(missed_ids) WITH ORDINALITY m (id, n) ORDER BY m.n;
     GET DIAGNOSTICS found_count = ROW_COUNT;
@@ -136,7 +136,7 @@ BEGIN
     SET state = 'ready', next_attempt_at = now, claim_count = 0, is_replay = true,
         member = CASE WHEN is_ordered THEN (SELECT tenure.member_of(e.body) FROM tenure.events e WHERE e.id = d.event_id) END
     WHERE d.event_id = ANY (failed_ids) AND d.webhook_id = to_webhook
-      AND d.state NOT IN ('ready', 'later', 'blocked');
+      AND d.state NOT IN ('fresh', 'ready', 'later', 'blocked');
     GET DIAGNOSTICS changed_count = ROW_COUNT;
     found_count := found_count + changed_count;
 
@@ -149,9 +149,9 @@ BEGIN
     )
     -- Their places in the list stay.
     INSERT INTO tenure.deliveries
-      (event_id, webhook_id, position, next_attempt_at, attempted_at, attempts, is_replay, member)
+      (event_id, webhook_id, position, state, next_attempt_at, attempted_at, attempts, is_replay, member)
     OVERRIDING SYSTEM VALUE
-    SELECT t.event_id, to_webhook, t.position, now, t.attempted_at, t.attempts, true,
+    SELECT t.event_id, to_webhook, t.position, 'ready', now, t.attempted_at, t.attempts, true,
            CASE WHEN is_ordered THEN (SELECT tenure.member_of(e.body) FROM tenure.events e WHERE e.id = t.event_id) END
     FROM taken t;
     GET DIAGNOSTICS changed_count = ROW_COUNT;
@@ -179,9 +179,9 @@ BEGIN
         WHERE r.project_number = of_project AND r.webhook_id = to_webhook AND r.first_event = k.first_event
       )
       INSERT INTO tenure.deliveries
-        (event_id, webhook_id, position, next_attempt_at, attempted_at, attempts, is_replay, member)
+        (event_id, webhook_id, position, state, next_attempt_at, attempted_at, attempts, is_replay, member)
       OVERRIDING SYSTEM VALUE
-      SELECT t.event_id, to_webhook, t.position, now, t.attempted_at, jsonb_build_array(t.attempt), true,
+      SELECT t.event_id, to_webhook, t.position, 'ready', now, t.attempted_at, jsonb_build_array(t.attempt), true,
              CASE WHEN is_ordered THEN (SELECT tenure.member_of(e.body) FROM tenure.events e WHERE e.id = t.event_id) END
       FROM taken t;
       GET DIAGNOSTICS changed_count = ROW_COUNT;

@@ -142,7 +142,7 @@ const deliveriesOf = (schema: string): string => `
   )
   SELECT d.webhook_id || ' '
          -- The next claim does that.
-         || CASE WHEN d.state NOT IN ('ready', 'later') THEN d.state
+         || CASE WHEN d.state NOT IN ('fresh', 'ready', 'later') THEN d.state
             WHEN w.id IS NULL THEN 'cancelled'
             WHEN w.disabled_by = 'failures' THEN 'failed'
             ELSE d.state END
