@@ -34,21 +34,25 @@ const concat = (chunks: ReadonlyArray<Uint8Array>, length: number): Uint8Array =
 const readBodyRead = async (
   stream: ReadableStream<Uint8Array>,
   limit: number,
+  most: number,
 ): Promise<ArrivedBody> => {
   const chunks: Array<Uint8Array> = []
   let length = 0
   // Leaving the loop cancels the stream.
   for await (const chunk of stream) {
     length += chunk.length
-    if (length > limit) return tooLargeBody
-    chunks.push(chunk)
+    if (length <= limit) chunks.push(chunk)
+    else if (length > most) break
   }
-  return { _tag: "Bytes", bytes: concat(chunks, length) }
+  return length > limit ? tooLargeBody : { _tag: "Bytes", bytes: concat(chunks, length) }
 }
 
-/** Reads a stream up to a limit in bytes. */
-const readStream = (stream: ReadableStream<Uint8Array>, limit: number): Promise<ArrivedBody> =>
-  readBodyRead(stream, limit).catch(() => abortedBody)
+/** Reads a stream of at most `limit` bytes. Reads a longer one up to `most` bytes, and discards it. */
+const readStream = (
+  stream: ReadableStream<Uint8Array>,
+  limit: number,
+  most: number,
+): Promise<ArrivedBody> => readBodyRead(stream, limit, most).catch(() => abortedBody)
 
 /** Reads a request's body at once. */
 const readWhole = (request: Request): Promise<ArrivedBody> =>
@@ -169,14 +173,28 @@ const headersOf = (request: Request): HeaderFields => {
     : headers
 }
 
+// Bun closes a connection with the response if the client asks for that. What the client still sends
+// then resets the connection, often before it has read the response, so the body is read first. Bun
+// reads it in any case if the connection stays.
+const mostDiscarded = 16_777_216
+const isBun = userAgent.startsWith("Bun/")
+
+const isResetByResponse = ({ connection }: HeaderFields): boolean =>
+  isBun && /^close$/i.test(String(connection))
+
 const read = (
   request: Request,
-  hasLength: boolean,
+  headers: HeaderFields,
   limit: number,
 ): ArrivedBody | Promise<ArrivedBody> => {
   // HTTP limits a body to its announced length, and reading it at once is faster than streaming it.
-  if (hasLength) return readWhole(request)
-  return request.body === null ? emptyBody : readStream(request.body, limit)
+  if (headers["content-length"] !== undefined) return readWhole(request)
+  const most = isResetByResponse(headers) ? mostDiscarded : limit
+  return request.body === null ? emptyBody : readStream(request.body, limit, most)
+}
+
+const discard = async ({ body, bodyUsed }: Request): Promise<void> => {
+  if (body !== null && !bodyUsed) await readStream(body, 0, mostDiscarded)
 }
 
 const bodyOf = (
@@ -191,10 +209,9 @@ const bodyOf = (
   if (withoutBody.has(request.method)) return emptyBody
   const { "content-length": length } = headers
   if (Number(length) > limit) return tooLargeBody
-  const hasLength = length !== undefined
   return isDeferred
-    ? { _tag: "Deferred", read: async () => read(request, hasLength, limit) }
-    : read(request, hasLength, limit)
+    ? { _tag: "Deferred", read: async () => read(request, headers, limit) }
+    : read(request, headers, limit)
 }
 
 /**
@@ -249,6 +266,7 @@ const answer = async (
   }
   await nextTick()
   const { body, headers: fields, status } = await tenure.handle(apiRequest)
+  if (isResetByResponse(headers)) await discard(request)
   const content = typeof body === "string" ? body : toWebStream(body)
   return new Response(content, { status, headers: fields })
 }

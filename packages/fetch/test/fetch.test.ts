@@ -113,6 +113,36 @@ describe("a body", () => {
     expect(seen.isCancelled).toBe(true)
   })
 
+  it.each([
+    ["of a known length", path, { "content-length": "1000000" }, 413],
+    ["of an unknown length", path, {}, 413],
+    ["of an import", "/v2/projects/p1/memberships/import", {}, 403],
+  ])("%s is read to its end on Bun, if the client asks to close", async (_, at, length, status) => {
+    vi.resetModules()
+    vi.stubGlobal("navigator", { userAgent: "Bun/1.4.5" })
+    const { fetchHandler: onBun } = await import("../src/index.ts")
+    vi.unstubAllGlobals()
+    const ended: Array<string> = []
+    for (const connection of ["keep-alive", "Close"]) {
+      let left = 1000
+      const stream = new ReadableStream<Uint8Array>(
+        {
+          pull: (controller) => {
+            if (left-- > 0) return controller.enqueue(new Uint8Array(1000))
+            ended.push(connection)
+            controller.close()
+          },
+        },
+        { highWaterMark: 0 },
+      )
+      const headers = { authorization: `Bearer ${token}`, connection, ...length }
+      const method = status === 403 ? "POST" : "PATCH"
+      const init = { method, headers, body: stream, duplex: "half" } as const
+      expect((await onBun(tenure)(new Request(`${origin}${at}`, init)))?.status).toBe(status)
+    }
+    expect(ended).toEqual(["Close"])
+  })
+
   it("may arrive in many chunks", async () => {
     const stream = new ReadableStream<Uint8Array>({
       start: (controller) => {
