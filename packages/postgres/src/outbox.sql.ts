@@ -108,7 +108,6 @@ const counted = (schema: string, name: string, states: ReadonlyArray<string>): s
 
 const open = [fresh, exceptional]
 
-
 /**
  * The common table expressions `leases` and `late`: since when a delivery waits for a dispatcher, as `isAwaited` of
  * core says, among those of `oldest` and up to `$1` others.

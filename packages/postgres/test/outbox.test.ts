@@ -116,7 +116,7 @@ describe("deliveries of an ordered webhook", () => {
     yield* sql(`UPDATE ${schema}.deliveries SET state = 'ready' WHERE state = 'blocked'`)
     const meanwhile = yield* during(sql(`SELECT FROM ${schema}.leases FOR UPDATE`), claimAll)
     expect(meanwhile).toMatchObject({ claims: [], keptBack: [webhook.id] })
-    expect(yield* statesOf(events)).toEqual(["ready", "ready"])
+    expect(yield* statesOf(events)).toEqual(["fresh", "ready"])
     yield* (yield* Outbox).settle(first, delivered)
     expect(yield* claimedIds).toEqual([events[1]?.id])
   })

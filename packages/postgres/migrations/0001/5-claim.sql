@@ -124,6 +124,8 @@ SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_bitmapscan = off
 SET enable_hashjoin = off SET enable_mergejoin = off
 SET jit = off
+-- The positions of what is claimed have room in a hash table, however many the planner expects.
+SET work_mem = '32MB'
 AS $$
 #variable_conflict use_column
 DECLARE

@@ -41,6 +41,7 @@ END $$;
 -- the webhooks that have such deliveries, and whether to look at once for more.
 CREATE FUNCTION tenure.block_deliveries(of_webhooks uuid[], OUT webhook_ids uuid[], OUT is_partial boolean)
 LANGUAGE plpgsql
+SET work_mem = '32MB'
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
 SET enable_hashjoin = off SET enable_mergejoin = off
