@@ -50,7 +50,11 @@ import {
 } from "./sql/values.ts"
 
 /** The states of deliveries, in the parts that have an index: of open ones, and of those that were given up. */
-const [fresh, exceptional, failed] = ["= 'fresh'", "IN ('ready', 'blocked', 'later')", "= 'failed'"]
+const [fresh, exceptional, givenUp] = [
+  "= 'fresh'",
+  "IN ('ready', 'blocked', 'later')",
+  "= 'failed'",
+]
 
 /**
  * The webhooks with deliveries in some states, up to `$1` of them. Steps from one to the next by indexes,
@@ -160,7 +164,7 @@ export const backlog = (schema: string): string => `
   oldest AS (
     SELECT w.webhook_id, CASE WHEN NOT d.is_replay THEN d.next_attempt_at END AS next_attempt_at
     FROM due w CROSS JOIN LATERAL ${schema}.due_of(w.webhook_id, 1) d
-  ),${webhooksWith(schema, "waiting", open)},${webhooksWith(schema, "failing", [failed])},${late(schema)}
+  ),${webhooksWith(schema, "waiting", open)},${webhooksWith(schema, "failing", [givenUp])},${late(schema)}
   SELECT ${counted(schema, "waiting", open)} AS waiting,
     ${millisOf(`(clock_timestamp() - least(
       (SELECT min(o.next_attempt_at) FROM oldest o WHERE ${sends(schema, "o.webhook_id")}),
@@ -170,7 +174,7 @@ export const backlog = (schema: string): string => `
         ORDER BY d.next_attempt_at LIMIT 1
       ),
       (SELECT min(l.until) FROM ${schema}.leases l WHERE ${sends(schema, "l.webhook_id")})
-    ))`)} AS due_for, ${millisOf("(clock_timestamp() - (SELECT since FROM late))")} AS late_for, ${counted(schema, "failing", [failed])} AS failed_deliveries,
+    ))`)} AS due_for, ${millisOf("(clock_timestamp() - (SELECT since FROM late))")} AS late_for, ${counted(schema, "failing", [givenUp])} AS failed_deliveries,
     (
       SELECT count(*) FROM (
         SELECT FROM ${schema}.webhooks w WHERE w.disabled_by = 'failures' ORDER BY w.disabled_at LIMIT $1::integer
@@ -340,7 +344,7 @@ const partsOf = (
   [
     inRuns(schema),
     ...openStates.map((states) => part(schema, "deliveries", states, openState(schema))),
-    part(schema, "deliveries", failed, "'failed'"),
+    part(schema, "deliveries", givenUp, "'failed'"),
     part(schema, "finished_deliveries", "= 'delivered'", "'delivered'"),
     part(schema, "finished_deliveries", "= 'cancelled'", "'cancelled'"),
   ].join(" UNION ALL ")
