@@ -195,7 +195,8 @@ const countingTests = ({ advance, describe, test }: StoreTests): void => {
       yield* advance(hour / 2)
       expect(sumOf((yield* outbox.minutes(p1)).slice(0, -20))).toEqual([2, 1])
       yield* advance(hour)
-      for (const of of [p1, undefined]) expect(sumOf(yield* outbox.minutes(of))).toEqual([0, 0])
+      for (const project of [p1, undefined])
+        expect(sumOf(yield* outbox.minutes(project))).toEqual([0, 0])
     })
 
     test("is forgotten with the webhook and the project", function* () {
