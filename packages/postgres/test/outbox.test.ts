@@ -269,6 +269,23 @@ describe("a dispatcher", () => {
       expect(claim).toMatchObject({ event: lost?.event, attemptNumber: 2 })
     })
 
+  onStores("takes over the claims of one that died also if they were locked at first", function* () {
+    yield* add()
+    yield* publish("ada", "ada")
+    const lost = (yield* claimUpTo(2, 3_600_000)).claims
+    yield* sql(`
+      WITH other AS (${insertOther(`${now} - interval '1 minute'`)} RETURNING id),
+      own AS (UPDATE ${schema}.dispatchers SET since = since - interval '1 minute')
+      UPDATE ${schema}.leases SET dispatcher = (SELECT id FROM other)`)
+    const again = Effect.repeat(Effect.delay(claims, "20 millis"), {
+      until: (all) => all.length > 0,
+      times: 30,
+    })
+    // As by a settlement, or by a claim that blocks deliveries.
+    expect(yield* during(sql(`SELECT FROM ${schema}.leases FOR NO KEY UPDATE`), again)).toEqual([])
+    expect(yield* again).toHaveLength(lost.length)
+  })
+
   onStores("claims beside one that was busy before the clock was set back", function* () {
     // One in each lane.
     for (const digit of "0123456789abcdef") {

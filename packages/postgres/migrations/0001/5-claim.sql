@@ -188,7 +188,6 @@ BEGIN
         AND (tenure.is_silent(d.seen_at, d.is_quiet) OR tenure.gone_in(d.seen_at, d.session, d.server_started_at) <= 0)
       FOR UPDATE SKIP LOCKED
     ) l;
-    DELETE FROM tenure.dispatchers d WHERE d.id = ANY (gone_ids);
   END IF;
 
   -- The answer to an earlier claim was lost on its way: nobody makes these attempts.
@@ -215,6 +214,12 @@ BEGIN
     FOR UPDATE OF o SKIP LOCKED
   ) left_over
   WHERE d.event_id = left_over.event_id AND d.webhook_id = left_over.webhook_id;
+
+  IF gone_ids IS NOT NULL THEN
+    -- Leases that somebody has locked are left to the next claim, which has to know that their dispatcher is gone.
+    DELETE FROM tenure.dispatchers d
+    WHERE d.id = ANY (gone_ids) AND NOT EXISTS (SELECT FROM tenure.leases l WHERE l.dispatcher = d.id);
+  END IF;
 
   -- Make ready the retries that are due.
   UPDATE tenure.deliveries d SET state = 'ready'
