@@ -286,6 +286,25 @@ describe("a dispatcher", () => {
     expect(yield* again).toHaveLength(lost.length)
   })
 
+  onStores("waits while all that is ready is claimed, however many webhooks have some", function* () {
+    const webhook = yield* add()
+    yield* publish("ada")
+    yield* sql(`
+      WITH added AS (
+        INSERT INTO ${schema}.webhooks (id, project_number, url, secret, created_at)
+        SELECT gen_random_uuid(), project_number, url, secret, created_at
+        FROM ${schema}.webhooks, generate_series(1, 600) WHERE id = '${webhook.id}'
+        RETURNING id
+      )
+      INSERT INTO ${schema}.deliveries (event_id, webhook_id, next_attempt_at)
+      SELECT d.event_id, a.id, now() FROM ${schema}.deliveries d, added a`)
+    const claimed = yield* Effect.replicateEffect(claimUpTo(1000), 6)
+    expect(claimed.flatMap((one) => one.claims)).toHaveLength(601)
+    // A claim looks at 512.
+    expect(yield* claimUpTo(1000)).toMatchObject({ claims: [], keptBack: [] })
+    expect((yield* claimUpTo(1000)).nextDueMillis).toBeGreaterThan(10_000)
+  })
+
   onStores("claims beside one that was busy before the clock was set back", function* () {
     // One in each lane.
     for (const digit of "0123456789abcdef") {

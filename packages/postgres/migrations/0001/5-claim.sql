@@ -263,6 +263,7 @@ BEGIN
         FROM (
           SELECT d.webhook_id AS id FROM tenure.deliveries d
           WHERE d.state = 'ready' AND d.webhook_id > w.id
+            AND d.position NOT IN (SELECT l.position FROM tenure.leased l)
           ORDER BY d.webhook_id LIMIT 1
         ) r
       ) n ON true
