@@ -148,6 +148,24 @@ describe("deliveries of an ordered webhook", () => {
     expect(yield* claimedIds).toHaveLength(1)
   })
 
+  onStores("are blocked by one claim in many webhooks, of which nothing is known", function* () {
+    // Statistics go with the rows.
+    yield* sql(`TRUNCATE ${schema}.deliveries`)
+    const webhook = yield* add({ ordered: true })
+    yield* sql(`
+      WITH added AS (
+        INSERT INTO ${schema}.webhooks (id, project_number, url, secret, created_at, ordered)
+        SELECT gen_random_uuid(), project_number, url, secret, created_at, true
+        FROM ${schema}.webhooks, generate_series(1, 400) WHERE id = '${webhook.id}'
+        RETURNING id
+      )
+      INSERT INTO ${schema}.deliveries (event_id, webhook_id, next_attempt_at, member)
+      SELECT gen_random_uuid(), id, now(), n / 2 FROM added, generate_series(0, 49) n`)
+    // A comparison of each with each takes many times as long.
+    yield* Effect.timeout(claimUpTo(1000), "4 seconds")
+    expect(yield* countRows(`${schema}.deliveries WHERE state = 'blocked'`)).toBeGreaterThan(1000)
+  })
+
   onStores("start again by a replay of one event as by a replay of many", function* () {
     const outbox = yield* Outbox
     const [one, many] = [yield* add({ ordered: true }), yield* add({ ordered: true })]

@@ -454,7 +454,9 @@ BEGIN
             ORDER BY d.is_replay, d.next_attempt_at, d.position
             LIMIT CASE WHEN l.is_ordered THEN 128 END
           ) d
-          WHERE d.member IS NULL OR tenure.blocker_of(l.id, d.member, d.position) IS NULL
+          WHERE d.member IS NULL
+            OR (l.id, d.member) NOT IN (SELECT c.webhook_id, c.member FROM tenure.claimed_members c)
+               AND tenure.lowest_before(l.id, d.member, d.position) IS NULL
           ORDER BY d.is_replay, d.next_attempt_at, d.position
           -- One more than it may have tells whether any are kept back, unless they wait for a token.
           LIMIT least(tokens, l.room + l.ahead + 1)
