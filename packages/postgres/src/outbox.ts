@@ -93,7 +93,7 @@ export const makePostgresOutbox = Effect.fnUntraced(function* (
     isOwn: () => false,
     keysOf: (one: GatheredSettling) => [`${one.claim.event.id} ${one.claim.webhook.webhookId}`],
     maxBatch: 256,
-    maxInFlight: 1,
+    maxInFlight: 2,
     leastBeside: 192,
     gathering: { millis: gatherMillis, isUrgent: ({ isUrgent }) => isUrgent },
     crowded: new StoreUnavailable({ cause: "crowded" }),

@@ -121,6 +121,26 @@ describe("deliveries of an ordered webhook", () => {
     expect(yield* claimedIds).toEqual([events[1]?.id])
   })
 
+  onStores(
+    "are not claimed while a later one is, also if others of its claim were settled",
+    function* () {
+      const outbox = yield* Outbox
+      const webhook = yield* add({ ordered: true })
+      const [earlier] = yield* publish("ada", "bob")
+      for (const claim of yield* claims) yield* outbox.settle(claim, delivered)
+      const [later] = yield* publish("ada", "bob")
+      const [ofAda, ofBob] = (yield* claims).toSorted((one) =>
+        one.event.id === later?.id ? -1 : 1,
+      )
+      yield* outbox.settle(ofBob ?? expect.fail(), delivered)
+      // Its place is before the one that is claimed.
+      yield* outbox.replay({ projectId: p1, webhookId: webhook.id }, earlier?.id ?? expect.fail())
+      expect(yield* claimedIds).toEqual([])
+      yield* outbox.settle(ofAda ?? expect.fail(), delivered)
+      expect(yield* claimedIds).toEqual([earlier?.id])
+    },
+  )
+
   onStores("are blocked by claims, a thousand at a time", function* () {
     const webhook = yield* add({ ordered: true })
     for (const first of yield* publish("ada")) yield* publishMore(first, webhook, 3000)
@@ -146,6 +166,24 @@ describe("deliveries of an ordered webhook", () => {
     const blocks = blocksReadBy(claim, []).pipe(Effect.provide(clientLayer({ maxConnections: 1 })))
     expect(yield* blocks).toBeLessThan(150)
     expect(yield* claimedIds).toHaveLength(1)
+  })
+
+  onStores("are blocked by one claim in many webhooks, of which nothing is known", function* () {
+    // Statistics go with the rows.
+    yield* sql(`TRUNCATE ${schema}.deliveries`)
+    const webhook = yield* add({ ordered: true })
+    yield* sql(`
+      WITH added AS (
+        INSERT INTO ${schema}.webhooks (id, project_number, url, secret, created_at, ordered)
+        SELECT gen_random_uuid(), project_number, url, secret, created_at, true
+        FROM ${schema}.webhooks, generate_series(1, 400) WHERE id = '${webhook.id}'
+        RETURNING id
+      )
+      INSERT INTO ${schema}.deliveries (event_id, webhook_id, next_attempt_at, member)
+      SELECT gen_random_uuid(), id, now(), n / 2 FROM added, generate_series(0, 49) n`)
+    // A comparison of each with each takes many times as long.
+    yield* Effect.timeout(claimUpTo(1000), "4 seconds")
+    expect(yield* countRows(`${schema}.deliveries WHERE state = 'blocked'`)).toBeGreaterThan(1000)
   })
 
   onStores("start again by a replay of one event as by a replay of many", function* () {
@@ -268,6 +306,50 @@ describe("a dispatcher", () => {
       })
       expect(claim).toMatchObject({ event: lost?.event, attemptNumber: 2 })
     })
+
+  onStores(
+    "takes over the claims of one that died also if they were locked at first",
+    function* () {
+      yield* add()
+      yield* publish("ada", "ada")
+      const lost = (yield* claimUpTo(2, 3_600_000)).claims
+      yield* sql(`
+      WITH other AS (${insertOther(`${now} - interval '1 minute'`)} RETURNING id),
+      own AS (UPDATE ${schema}.dispatchers SET since = since - interval '1 minute')
+      UPDATE ${schema}.leases SET dispatcher = (SELECT id FROM other)`)
+      const again = Effect.repeat(Effect.delay(claims, "20 millis"), {
+        until: (all) => all.length > 0,
+        times: 30,
+      })
+      // As by a settlement, or by a claim that blocks deliveries.
+      expect(yield* during(sql(`SELECT FROM ${schema}.leases FOR NO KEY UPDATE`), again)).toEqual(
+        [],
+      )
+      expect(yield* again).toHaveLength(lost.length)
+    },
+  )
+
+  onStores(
+    "waits while all that is ready is claimed, however many webhooks have some",
+    function* () {
+      const webhook = yield* add()
+      yield* publish("ada")
+      yield* sql(`
+      WITH added AS (
+        INSERT INTO ${schema}.webhooks (id, project_number, url, secret, created_at)
+        SELECT gen_random_uuid(), project_number, url, secret, created_at
+        FROM ${schema}.webhooks, generate_series(1, 600) WHERE id = '${webhook.id}'
+        RETURNING id
+      )
+      INSERT INTO ${schema}.deliveries (event_id, webhook_id, next_attempt_at)
+      SELECT d.event_id, a.id, now() FROM ${schema}.deliveries d, added a`)
+      const claimed = yield* Effect.replicateEffect(claimUpTo(1000), 6)
+      expect(claimed.flatMap((one) => one.claims)).toHaveLength(601)
+      // A claim looks at 512.
+      expect(yield* claimUpTo(1000)).toMatchObject({ claims: [], keptBack: [] })
+      expect((yield* claimUpTo(1000)).nextDueMillis).toBeGreaterThan(10_000)
+    },
+  )
 
   onStores("claims beside one that was busy before the clock was set back", function* () {
     // One in each lane.

@@ -352,11 +352,18 @@ CREATE FUNCTION tenure.due_of(of_webhook uuid, most integer) RETURNS TABLE (
   ORDER BY d.is_replay, d.next_attempt_at, d.position LIMIT most
 $$;
 
--- The next webhook with deliveries that are due, claimed or not.
+-- The next webhook with deliveries that are due and not claimed.
 CREATE FUNCTION tenure.next_due_webhook(after uuid) RETURNS uuid LANGUAGE sql STABLE AS $$
   SELECT least(
-    (SELECT d.webhook_id FROM tenure.deliveries d WHERE d.state = 'fresh' AND d.webhook_id > after ORDER BY d.webhook_id LIMIT 1),
-    (SELECT d.webhook_id FROM tenure.deliveries d WHERE d.state = 'ready' AND d.webhook_id > after ORDER BY d.webhook_id LIMIT 1)
+    (
+      SELECT d.webhook_id FROM tenure.deliveries d
+      WHERE d.state = 'fresh' AND d.webhook_id > after AND d.position NOT IN (SELECT l.position FROM tenure.leased l)
+      ORDER BY d.webhook_id LIMIT 1
+    ), (
+      SELECT d.webhook_id FROM tenure.deliveries d
+      WHERE d.state = 'ready' AND d.webhook_id > after AND d.position NOT IN (SELECT l.position FROM tenure.leased l)
+      ORDER BY d.webhook_id LIMIT 1
+    )
   )
 $$;
 

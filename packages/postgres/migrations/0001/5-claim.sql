@@ -190,7 +190,6 @@ BEGIN
         AND (tenure.is_silent(d.seen_at, d.is_quiet) OR tenure.gone_in(d.seen_at, d.session, d.server_started_at) <= 0)
       FOR UPDATE SKIP LOCKED
     ) l;
-    DELETE FROM tenure.dispatchers d WHERE d.id = ANY (gone_ids);
   END IF;
 
   -- Most claims find none of these.
@@ -238,6 +237,12 @@ BEGIN
       FOR UPDATE SKIP LOCKED
     ) late
     WHERE l.webhook_id = late.webhook_id AND l.id = late.id;
+  END IF;
+
+  IF gone_ids IS NOT NULL THEN
+    -- Leases that somebody has locked are left to the next claim, which has to know that their dispatcher is gone.
+    DELETE FROM tenure.dispatchers d
+    WHERE d.id = ANY (gone_ids) AND NOT EXISTS (SELECT FROM tenure.leases l WHERE l.dispatcher = d.id);
   END IF;
 
   IF EXISTS (SELECT FROM tenure.deliveries e WHERE e.state = 'later' AND e.next_attempt_at <= now)
@@ -310,9 +315,7 @@ BEGIN
       SELECT *, is_open AND is_held IS NOT TRUE AND NOT is_waiting AS is_free,
              CASE WHEN is_failing OR is_elsewhere OR rate IS NOT NULL OR 2 * of_project > per_project THEN 0
              ELSE coalesce(most_ahead, 0) END AS ahead
-      FROM counted c
-      -- Whether there are others beside those that are claimed.
-      WHERE step IS NOT NULL AND (attempts = 0 OR (SELECT true FROM tenure.due_of(c.id, 1)))
+      FROM counted WHERE step IS NOT NULL
     ), judged AS (
       SELECT *, ahead > 0 OR of_project < per_project
                 AND attempts < CASE WHEN is_failing THEN least(1, asked_failing)
@@ -381,21 +384,7 @@ BEGIN
 
   IF NOT are_all_locked AND lane_ids IS NULL AND EXISTS (
     SELECT FROM generate_series(1, 16) lane
-    CROSS JOIN LATERAL (
-      SELECT least(
-        (
-          SELECT d.webhook_id FROM tenure.deliveries d
-          WHERE d.state = 'fresh' AND d.webhook_id > tenure.start_of_lane(lane)
-            AND d.position NOT IN (SELECT l.position FROM tenure.leased l)
-          ORDER BY d.webhook_id LIMIT 1
-        ), (
-          SELECT d.webhook_id FROM tenure.deliveries d
-          WHERE d.state = 'ready' AND d.webhook_id > tenure.start_of_lane(lane)
-            AND d.position NOT IN (SELECT l.position FROM tenure.leased l)
-          ORDER BY d.webhook_id LIMIT 1
-        )
-      ) AS webhook_id
-    ) r
+    CROSS JOIN tenure.next_due_webhook(tenure.start_of_lane(lane)) AS r (webhook_id)
     WHERE NOT is_locked[lane] AND tenure.lane_of(r.webhook_id) = lane
   ) THEN
     -- The other lanes' owners may be full: then their lanes are free in 0.2 seconds.
@@ -460,7 +449,9 @@ BEGIN
         FROM (
           SELECT d.*
           FROM tenure.due_of(l.id, CASE WHEN l.is_ordered THEN 128 ELSE l.room::integer + l.ahead + 1 END) d
-          WHERE d.member IS NULL OR tenure.blocker_of(l.id, d.member, d.position) IS NULL
+          WHERE d.member IS NULL
+            OR (l.id, d.member) NOT IN (SELECT c.webhook_id, c.member FROM tenure.claimed_members c)
+               AND tenure.lowest_before(l.id, d.member, d.position) IS NULL
           ORDER BY d.is_replay, d.next_attempt_at, d.position
           -- One more than it may have tells whether any are kept back, unless they wait for a token.
           LIMIT least(tokens, l.room + l.ahead + 1)

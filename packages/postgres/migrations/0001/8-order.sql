@@ -22,18 +22,21 @@ BEGIN
   );
 END $$;
 
--- The position of the delivery that a member's delivery has to wait for, if any: the one that is claimed or, if that
--- is none, the lowest one before it.
-CREATE FUNCTION tenure.blocker_of(of_webhook uuid, of_member bigint, before bigint)
+-- The members with a claimed delivery. A selection from it that depends on nothing else is read once for each statement,
+-- which takes less than `claimed_of` for each of many.
+CREATE VIEW tenure.claimed_members AS
+SELECT l.webhook_id, c.member FROM tenure.leases l CROSS JOIN LATERAL unnest(l.members) AS c (member)
+WHERE c.member IS NOT NULL;
+
+-- The position of the lowest delivery of a member before another one, if any. A member's delivery has to wait for the one
+-- that is claimed or, if that is none, for this one.
+CREATE FUNCTION tenure.lowest_before(of_webhook uuid, of_member bigint, before bigint)
 RETURNS bigint LANGUAGE plpgsql STABLE AS $$
 BEGIN
-  RETURN coalesce(
-    tenure.claimed_of(of_webhook, of_member),
-    (
-      SELECT d.position FROM tenure.deliveries d
-      WHERE d.webhook_id = of_webhook AND d.member = of_member AND d.state <> 'failed' AND d.position < before
-      ORDER BY d.position LIMIT 1
-    )
+  RETURN (
+    SELECT d.position FROM tenure.deliveries d
+    WHERE d.webhook_id = of_webhook AND d.member = of_member AND d.state <> 'failed' AND d.position < before
+    ORDER BY d.position LIMIT 1
   );
 END $$;
 
@@ -49,7 +52,10 @@ AS $$
 BEGIN
   WITH met AS MATERIALIZED (
     SELECT r.event_id, o.id AS webhook_id, r.member, r.position,
-           CASE WHEN r.member IS NOT NULL THEN tenure.blocker_of(o.id, r.member, r.position) END AS blocker, r.n
+           CASE WHEN r.member IS NULL THEN NULL
+                WHEN (o.id, r.member) IN (SELECT c.webhook_id, c.member FROM tenure.claimed_members c)
+                THEN tenure.claimed_of(o.id, r.member)
+                ELSE tenure.lowest_before(o.id, r.member, r.position) END AS blocker, r.n
     FROM unnest(of_webhooks) o (id)
     CROSS JOIN LATERAL (
       SELECT d.event_id, d.member, d.position,
@@ -59,24 +65,34 @@ BEGIN
   ), claimed AS MATERIALIZED (
     -- A blocker that is being settled is left: whether there is another one then is not known yet. One that is
     -- locked ends after this, and then unblocks the next.
-    SELECT l.webhook_id, l.positions FROM tenure.leases l
-    WHERE l.webhook_id = ANY (of_webhooks)
-      AND EXISTS (SELECT FROM met m WHERE m.webhook_id = l.webhook_id AND m.blocker = ANY (l.positions))
+    SELECT l.positions FROM tenure.leases l
+    WHERE l.webhook_id = ANY (of_webhooks) AND EXISTS (
+      SELECT FROM unnest(l.positions) AS p (position)
+      -- `IS TRUE` has sets looked up in what is read once.
+      WHERE (p.position IN (SELECT m.blocker FROM met m WHERE m.blocker IS NOT NULL)) IS TRUE
+    )
     FOR NO KEY UPDATE SKIP LOCKED
   ), waiting AS MATERIALIZED (
-    SELECT d.event_id, d.webhook_id, d.position, d.state
-    FROM (SELECT DISTINCT m.blocker, m.webhook_id, m.member FROM met m WHERE m.blocker IS NOT NULL) b
-    JOIN tenure.deliveries d ON d.webhook_id = b.webhook_id AND d.member = b.member AND d.position = b.blocker
-    WHERE d.state <> 'failed' AND d.position NOT IN (SELECT l.position FROM tenure.leased l)
-    FOR NO KEY UPDATE OF d SKIP LOCKED
-  ), blocked AS (
-    UPDATE tenure.deliveries d SET state = 'blocked'
+    SELECT d.*
     FROM (
-      SELECT c.webhook_id, p.position FROM claimed c CROSS JOIN LATERAL unnest(c.positions) AS p (position)
-      UNION ALL SELECT w.webhook_id, w.position FROM waiting w
-    ) l
-    JOIN met m ON m.webhook_id = l.webhook_id AND m.blocker = l.position
-    WHERE d.event_id = m.event_id AND d.webhook_id = m.webhook_id AND d.state || '' IN ('fresh', 'ready')
+      SELECT DISTINCT m.blocker, m.webhook_id, m.member FROM met m
+      WHERE m.blocker IS NOT NULL AND m.blocker NOT IN (SELECT l.position FROM tenure.leased l)
+    ) b
+    -- Each by an index: a join could read all open deliveries instead.
+    CROSS JOIN LATERAL (
+      SELECT o.event_id, o.webhook_id, o.position, o.state FROM tenure.deliveries o
+      WHERE o.webhook_id = b.webhook_id AND o.member = b.member AND o.position = b.blocker AND o.state <> 'failed'
+      FOR NO KEY UPDATE SKIP LOCKED
+    ) d
+  ), behind AS MATERIALIZED (
+    SELECT m.event_id, m.webhook_id FROM met m
+    WHERE (m.blocker IN (
+      SELECT p.position FROM claimed c CROSS JOIN LATERAL unnest(c.positions) AS p (position)
+      UNION ALL SELECT w.position FROM waiting w
+    )) IS TRUE
+  ), blocked AS (
+    UPDATE tenure.deliveries d SET state = 'blocked' FROM behind b
+    WHERE d.event_id = b.event_id AND d.webhook_id = b.webhook_id AND d.state || '' IN ('fresh', 'ready')
   ), unblocked AS (
     -- It was replayed during a claim that has lapsed since.
     UPDATE tenure.deliveries d SET state = 'ready' FROM waiting w
