@@ -353,7 +353,7 @@ CREATE FUNCTION tenure.due_of(of_webhook uuid, most integer) RETURNS TABLE (
 $$;
 
 -- The next webhook with deliveries that are due and not claimed.
-CREATE FUNCTION tenure.next_due_webhook(after uuid) RETURNS uuid LANGUAGE sql STABLE AS $$
+CREATE FUNCTION tenure.next_due_webhook(after uuid) RETURNS TABLE (webhook_id uuid) LANGUAGE sql STABLE AS $$
   SELECT least(
     (
       SELECT d.webhook_id FROM tenure.deliveries d
