@@ -59,7 +59,7 @@ const joinProgress = (schema: string): string => `
             SELECT r.next_attempt_at FROM ${schema}.due_of(w.id, 128) r
             -- The next claim blocks those whose turn has not come.
             WHERE r.member IS NULL
-              OR (w.id, r.member) NOT IN (SELECT c.webhook_id, c.member FROM ${schema}.claimed_members c)
+              OR (w.id, r.member) NOT IN (SELECT c.webhook_id, c.member FROM ${schema}.claimed_members() c)
                  AND ${schema}.lowest_before(w.id, r.member, r.position) IS NULL
             ORDER BY r.is_replay, r.next_attempt_at, r.position LIMIT 1
           ),

@@ -210,7 +210,7 @@ export const endDisabled = (schema: string): string => `
   UPDATE ${schema}.deliveries d SET state = 'failed'
   FROM ${schema}.webhooks w
   WHERE w.id = ANY ($1::uuid[]) AND w.disabled_by = 'failures' AND d.webhook_id = w.id
-    AND d.state <> 'failed' AND d.position NOT IN (SELECT l.position FROM ${schema}.leased l)
+    AND d.state <> 'failed' AND d.position NOT IN (SELECT ${schema}.leased())
 `
 
 /**

@@ -25,7 +25,7 @@ import { type AcceptedItemRow, hasDeliveries, pickForm, withAndWithoutKey } from
 import { instantParam, integerParam, textParam, uuidParam, uuidsParam } from "./sql/values.ts"
 
 // Under load, successes are settled so often, which costs a fraction of settling each as it comes.
-const gatherMillis = 50
+const gatherMillis = 25
 
 /** A settlement, and whether something waits for it. */
 interface GatheredSettling extends statements.Settling {

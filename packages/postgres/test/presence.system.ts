@@ -424,9 +424,7 @@ describe("claims that wait in a process", () => {
     expect(await there.claim(6)).toHaveLength(10)
     await freeLanes()
     expect(await here.claim(6)).toEqual([])
-    await here.sql(
-      `DELETE FROM ${deliveries} WHERE position NOT IN (SELECT position FROM ${schema}.leased)`,
-    )
+    await here.sql(`DELETE FROM ${deliveries} WHERE position NOT IN (SELECT ${schema}.leased())`)
     expect(await takeOver(10)).toHaveLength(10)
   })
 

@@ -256,11 +256,7 @@ export const makeInFlightAttempts = ({
       const wanted = new Map<WebhookId, number>()
       let left = most
       for (const [webhookId, lane] of lanes) {
-        // Those that are answered and not settled yet count as attempts in the store.
-        const answered = lane.fibers.size - lane.sending
-        const missing = lane.isSmooth
-          ? wantedPrefetch(lane, share()) - lane.queue.length + answered
-          : 0
+        const missing = lane.isSmooth ? wantedPrefetch(lane, share()) - lane.queue.length : 0
         const more = Math.min(missing, left)
         if (more > 0) wanted.set(webhookId, more)
         left -= Math.max(0, more)
@@ -300,9 +296,6 @@ const stopTimeoutMillis = 5000
 
 // A store may report due deliveries it cannot return yet: this pause keeps the loop from spinning.
 const shortestPauseMillis = 50
-
-// Claims take up to half of the time, so that more of them are made together the longer each takes.
-const longestRestMillis = 25
 
 /**
  * Returns after how long the store may have more to claim, or `undefined` if this depends on other
@@ -350,7 +343,6 @@ const startDeliveryLoop = Effect.fnUntraced(function* (
   const idlers = new Set<Latch.Latch>()
   let isFull = false
   let isStopping = false
-  let rest = 0
   const rules: AttemptRules = { ...settings, isStopping: () => isStopping }
   const ownLeaseMillis = leaseMillis(settings)
   const isEmpty = (): boolean => inFlight.count().all === 0
@@ -379,9 +371,7 @@ const startDeliveryLoop = Effect.fnUntraced(function* (
     // Callers arriving during the claim wait for the next one, because this one may miss their
     // deliveries.
     const waiting = [...idlers]
-    const begin = now()
     const claimed = yield* outbox.claim({ ...room, limit, ahead, leaseMillis: ownLeaseMillis })
-    rest = Math.min(longestRestMillis, now() - begin)
     claiming.succeeded()
     if (isStopping) {
       yield* Effect.forEach(claimed.claims, (claim) => releaseClaim(claim, rules), {
@@ -400,11 +390,7 @@ const startDeliveryLoop = Effect.fnUntraced(function* (
 
   // A claim is not interrupted, because its deliveries would then wait for the lease to expire.
   const rounds = yield* Effect.forkScoped(
-    Effect.uninterruptible(round).pipe(
-      Effect.flatMap((pause) => sleep(wake, pause)),
-      Effect.andThen(Effect.suspend(() => (rest < 1 ? Effect.void : Effect.sleep(rest)))),
-      Effect.forever,
-    ),
+    Effect.forever(Effect.flatMap(Effect.uninterruptible(round), (pause) => sleep(wake, pause))),
   )
   const stop = Effect.gen(function* () {
     isStopping = true

@@ -124,8 +124,6 @@ SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_bitmapscan = off
 SET enable_hashjoin = off SET enable_mergejoin = off
 SET jit = off
--- The positions of what is claimed have room in a hash table, however many the planner expects.
-SET work_mem = '32MB'
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -450,7 +448,7 @@ BEGIN
           SELECT d.*
           FROM tenure.due_of(l.id, CASE WHEN l.is_ordered THEN 128 ELSE l.room::integer + l.ahead + 1 END) d
           WHERE d.member IS NULL
-            OR (l.id, d.member) NOT IN (SELECT c.webhook_id, c.member FROM tenure.claimed_members c)
+            OR (l.id, d.member) NOT IN (SELECT c.webhook_id, c.member FROM tenure.claimed_members() c)
                AND tenure.lowest_before(l.id, d.member, d.position) IS NULL
           ORDER BY d.is_replay, d.next_attempt_at, d.position
           -- One more than it may have tells whether any are kept back, unless they wait for a token.

@@ -22,11 +22,14 @@ BEGIN
   );
 END $$;
 
--- The members with a claimed delivery. A selection from it that depends on nothing else is read once for each statement,
--- which takes less than `claimed_of` for each of many.
-CREATE VIEW tenure.claimed_members AS
-SELECT l.webhook_id, c.member FROM tenure.leases l CROSS JOIN LATERAL unnest(l.members) AS c (member)
-WHERE c.member IS NOT NULL;
+-- The members with a claimed delivery. As `leased`, a statement reads them once, which takes less than `claimed_of` for
+-- each of many.
+CREATE FUNCTION tenure.claimed_members() RETURNS TABLE (webhook_id uuid, member bigint)
+LANGUAGE plpgsql STABLE ROWS 500 AS $$
+BEGIN
+  RETURN QUERY SELECT l.webhook_id, c.member FROM tenure.leases l CROSS JOIN LATERAL unnest(l.members) AS c (member)
+  WHERE c.member IS NOT NULL;
+END $$;
 
 -- The position of the lowest delivery of a member before another one, if any. A member's delivery has to wait for the one
 -- that is claimed or, if that is none, for this one.
@@ -44,7 +47,6 @@ END $$;
 -- the webhooks that have such deliveries, and whether to look at once for more.
 CREATE FUNCTION tenure.block_deliveries(of_webhooks uuid[], OUT webhook_ids uuid[], OUT is_partial boolean)
 LANGUAGE plpgsql
-SET work_mem = '32MB'
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
 SET enable_hashjoin = off SET enable_mergejoin = off
@@ -53,7 +55,7 @@ BEGIN
   WITH met AS MATERIALIZED (
     SELECT r.event_id, o.id AS webhook_id, r.member, r.position,
            CASE WHEN r.member IS NULL THEN NULL
-                WHEN (o.id, r.member) IN (SELECT c.webhook_id, c.member FROM tenure.claimed_members c)
+                WHEN (o.id, r.member) IN (SELECT c.webhook_id, c.member FROM tenure.claimed_members() c)
                 THEN tenure.claimed_of(o.id, r.member)
                 ELSE tenure.lowest_before(o.id, r.member, r.position) END AS blocker, r.n
     FROM unnest(of_webhooks) o (id)
@@ -76,7 +78,7 @@ BEGIN
     SELECT d.*
     FROM (
       SELECT DISTINCT m.blocker, m.webhook_id, m.member FROM met m
-      WHERE m.blocker IS NOT NULL AND m.blocker NOT IN (SELECT l.position FROM tenure.leased l)
+      WHERE m.blocker IS NOT NULL AND m.blocker NOT IN (SELECT tenure.leased())
     ) b
     -- Each by an index: a join could read all open deliveries instead.
     CROSS JOIN LATERAL (
