@@ -62,7 +62,6 @@ const readWhole = (request: Request): Promise<ArrivedBody> =>
   )
 
 /** Schedules a callback for the end of this turn in the event loop. */
-
 type Immediately = (callback: () => void) => unknown
 
 // In a worker, each request has its own context, possibly gone before another request's timer fires.
@@ -176,7 +175,7 @@ const headersOf = (request: Request): HeaderFields => {
 // Bun closes a connection with the response if the client asks for that. What the client still sends
 // then resets the connection, often before it has read the response, so the body is read first. Bun
 // reads it in any case if the connection stays.
-const mostDiscarded = 16_777_216
+const mostDiscarded = 20_000_000
 const isBun = userAgent.startsWith("Bun/")
 
 const isResetByResponse = ({ connection }: HeaderFields): boolean =>
@@ -266,7 +265,12 @@ const answer = async (
   }
   await nextTick()
   const { body, headers: fields, status } = await tenure.handle(apiRequest)
-  if (isResetByResponse(headers)) await discard(request)
   const content = typeof body === "string" ? body : toWebStream(body)
-  return new Response(content, { status, headers: fields })
+  const response = new Response(content, { status, headers: fields })
+  if (isResetByResponse(headers)) {
+    await discard(request)
+    // Bun does not tell it by itself.
+    response.headers.set("connection", "close")
+  }
+  return response
 }
