@@ -15,6 +15,7 @@ import {
 import * as Effect from "effect/Effect"
 import { type Executor, readsOf } from "./connection/executor.ts"
 import { latestOfWebhookInRuns } from "./delivered-runs.ts"
+import { countOpen, statesOf } from "./outbox.sql.ts"
 import { isInProject } from "./sql/clauses.ts"
 import {
   type Integer,
@@ -38,19 +39,7 @@ const latestIn = (schema: string, table: string, state: string): string => `
 /** Joins each webhook `w` with its progress `g`. Each part has an index. */
 const joinProgress = (schema: string): string => `
   CROSS JOIN LATERAL (
-    SELECT (
-      SELECT count(*) FROM (
-        (
-          SELECT FROM ${schema}.deliveries d
-          WHERE d.webhook_id = w.id AND d.state = 'fresh' ORDER BY d.position LIMIT ${maxCountedBacklog}
-        ) UNION ALL (
-          SELECT FROM ${schema}.deliveries d
-          WHERE d.webhook_id = w.id AND d.state IN ('ready', 'blocked', 'later')
-          ORDER BY d.position LIMIT ${maxCountedBacklog}
-        )
-        LIMIT ${maxCountedBacklog}
-      ) counted
-    )::integer AS waiting, (
+    SELECT ${countOpen(schema, "w.id", maxCountedBacklog)} AS waiting, (
       -- A pause from the future was made before the clock was set back.
       SELECT ${millisOf("greatest(n.at, CASE WHEN w.paused_since > clock_timestamp() + interval '1 second' THEN NULL ELSE w.paused_until END)")}
       FROM (
@@ -75,8 +64,8 @@ const joinProgress = (schema: string): string => `
   LEFT JOIN LATERAL (
     SELECT a.event_id, (a.attempts -> -1)::text AS attempt
     FROM (${[
-      latestIn(schema, "deliveries", "IN ('ready', 'blocked', 'later')"),
-      latestIn(schema, "deliveries", "= 'failed'"),
+      latestIn(schema, "deliveries", statesOf.known),
+      latestIn(schema, "deliveries", statesOf.failed),
       latestIn(schema, "finished_deliveries", "= 'delivered'"),
       latestOfWebhookInRuns(schema),
     ].join(" UNION ALL ")}

@@ -49,12 +49,39 @@ import {
   uuidsParam,
 } from "./sql/values.ts"
 
-/** The states of deliveries, in the parts that have an index: of open ones, and of those that were given up. */
-const [fresh, exceptional, givenUp] = [
-  "= 'fresh'",
-  "IN ('ready', 'blocked', 'later')",
-  "= 'failed'",
-]
+/** The states of deliveries, in parts that have their own indexes. */
+export const statesOf = {
+  fresh: "= 'fresh'",
+  /** Open ones of which something is known: they are due again, or wait. */
+  known: "IN ('ready', 'blocked', 'later')",
+  failed: "= 'failed'",
+} as const
+
+const open = [statesOf.fresh, statesOf.known]
+
+/** Selects the deliveries of a webhook in some states, up to a number for each part, in the order of an index. */
+const deliveriesIn = (
+  schema: string,
+  webhookId: string,
+  states: ReadonlyArray<string>,
+  most: string,
+): string =>
+  states
+    .map(
+      (state) => `
+          (
+            SELECT FROM ${schema}.deliveries d
+            WHERE d.webhook_id = ${webhookId} AND d.state ${state} ORDER BY d.position LIMIT ${most}
+          )`,
+    )
+    .join(" UNION ALL ")
+
+/** Counts the open deliveries of a webhook, up to a number. */
+export const countOpen = (schema: string, webhookId: string, most: number): string => `(
+      SELECT count(*) FROM (${deliveriesIn(schema, webhookId, open, String(most))}
+        LIMIT ${most}
+      ) counted
+    )::integer`
 
 /**
  * The webhooks with deliveries in some states, up to `$1` of them. Steps from one to the next by indexes,
@@ -90,27 +117,17 @@ const sends = (schema: string, webhookId: string): string =>
 const exists = (schema: string, webhookId: string): string =>
   `(SELECT true FROM ${schema}.webhooks e WHERE e.id = ${webhookId})`
 
-/** Counts the deliveries in some states of the webhooks `name`, up to `$1`, in the order of an index. */
+/** Counts the deliveries in some states of the webhooks `name`, up to `$1`. */
 const counted = (schema: string, name: string, states: ReadonlyArray<string>): string => `
     (
       SELECT count(*) FROM (
         SELECT FROM ${name} w
-        CROSS JOIN LATERAL (${states
-          .map(
-            (state) => `
-          (
-            SELECT FROM ${schema}.deliveries d
-            WHERE d.state ${state} AND d.webhook_id = w.webhook_id AND ${exists(schema, "w.webhook_id")}
-            ORDER BY d.position LIMIT $1::integer
-          )`,
-          )
-          .join(" UNION ALL ")}
+        CROSS JOIN LATERAL (${deliveriesIn(schema, "w.webhook_id", states, "$1::integer")}
         ) kept
+        WHERE ${exists(schema, "w.webhook_id")}
         LIMIT $1::integer
       ) counted
     )::integer`
-
-const open = [fresh, exceptional]
 
 /**
  * The common table expressions `leases` and `late`: since when a delivery waits for a dispatcher, as `isAwaited` of
@@ -164,7 +181,7 @@ export const backlog = (schema: string): string => `
   oldest AS (
     SELECT w.webhook_id, CASE WHEN NOT d.is_replay THEN d.next_attempt_at END AS next_attempt_at
     FROM due w CROSS JOIN LATERAL ${schema}.due_of(w.webhook_id, 1) d
-  ),${webhooksWith(schema, "waiting", open)},${webhooksWith(schema, "failing", [givenUp])},${late(schema)}
+  ),${webhooksWith(schema, "waiting", open)},${webhooksWith(schema, "failing", [statesOf.failed])},${late(schema)}
   SELECT ${counted(schema, "waiting", open)} AS waiting,
     ${millisOf(`(clock_timestamp() - least(
       (SELECT min(o.next_attempt_at) FROM oldest o WHERE ${sends(schema, "o.webhook_id")}),
@@ -174,7 +191,7 @@ export const backlog = (schema: string): string => `
         ORDER BY d.next_attempt_at LIMIT 1
       ),
       (SELECT min(l.until) FROM ${schema}.leases l WHERE ${sends(schema, "l.webhook_id")})
-    ))`)} AS due_for, ${millisOf("(clock_timestamp() - (SELECT since FROM late))")} AS late_for, ${counted(schema, "failing", [givenUp])} AS failed_deliveries,
+    ))`)} AS due_for, ${millisOf("(clock_timestamp() - (SELECT since FROM late))")} AS late_for, ${counted(schema, "failing", [statesOf.failed])} AS failed_deliveries,
     (
       SELECT count(*) FROM (
         SELECT FROM ${schema}.webhooks w WHERE w.disabled_by = 'failures' ORDER BY w.disabled_at LIMIT $1::integer
@@ -344,7 +361,7 @@ const partsOf = (
   [
     inRuns(schema),
     ...openStates.map((states) => part(schema, "deliveries", states, openState(schema))),
-    part(schema, "deliveries", givenUp, "'failed'"),
+    part(schema, "deliveries", statesOf.failed, "'failed'"),
     part(schema, "finished_deliveries", "= 'delivered'", "'delivered'"),
     part(schema, "finished_deliveries", "= 'cancelled'", "'cancelled'"),
   ].join(" UNION ALL ")
@@ -378,7 +395,7 @@ export const listDeliveries = (schema: string): string => `
  */
 export const listAttempted = (schema: string): string => `
   WITH page AS MATERIALIZED (
-    SELECT * FROM (${partsOf(schema, latest, latestInRuns, [exceptional])}) parts
+    SELECT * FROM (${partsOf(schema, latest, latestInRuns, [statesOf.known])}) parts
     ORDER BY attempted_at DESC, event_id DESC LIMIT $6::integer
   )
   ${withEvents(schema)}

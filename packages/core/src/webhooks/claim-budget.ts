@@ -142,8 +142,6 @@ export const claimBudget = (
   }
 }
 
-/** How often to check whether another process has made room. */
-
 // How often to look whether somebody else has made room.
 const pauseMillis = 200
 

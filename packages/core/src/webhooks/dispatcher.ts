@@ -414,8 +414,6 @@ const startDeliveryLoop = Effect.fnUntraced(function* (
   return { cancel, cancelProject, wake: () => void wake.openUnsafe(), idle }
 })
 
-/** How deliveries are sent when the host asks for it, rather than by themselves. */
-
 /** Options for `flush`. */
 export const flushOptions = Setting.object({
   /** How long to send. Default: `"10 seconds"`. */
@@ -424,8 +422,6 @@ export const flushOptions = Setting.object({
 
 /** The options as a host passes them. */
 export interface FlushOptions extends Setting.InputOf<typeof flushOptions> {}
-
-/** The dispatcher: delivers by itself, or when the host asks for it. */
 
 /** Options for the dispatcher. */
 export const dispatcherOptions = Setting.object({

@@ -285,7 +285,7 @@ CREATE TABLE tenure.deliveries (
 CREATE INDEX deliveries_fresh ON tenure.deliveries (webhook_id, position)
 WHERE state = 'fresh';
 
--- Those from here on have an entry only in what is an exception.
+-- A fresh delivery has no entry in those that follow, unless it is ordered.
 CREATE INDEX deliveries_open ON tenure.deliveries (webhook_id, position)
 WHERE state IN ('ready', 'blocked', 'later');
 
@@ -327,50 +327,6 @@ CREATE TABLE tenure.leases (
   members    bigint[],
   PRIMARY KEY (webhook_id, id)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01);
-
--- The positions of all deliveries that are claimed. A statement with `position NOT IN (SELECT tenure.leased())` reads them
--- once, into a hash table. It is a function, because the planner would expect more the more rows of this table are dead,
--- and make the hash table so large that it takes milliseconds, or none.
-CREATE FUNCTION tenure.leased() RETURNS SETOF bigint LANGUAGE plpgsql STABLE ROWS 500 AS $$
-BEGIN
-  RETURN QUERY SELECT p.position FROM tenure.leases l CROSS JOIN LATERAL unnest(l.positions) AS p (position);
-END $$;
-
--- The deliveries of a webhook that are due and not claimed, up to so many, in the order of claims. Without a configuration
--- of its own, it becomes part of the statements that call it.
-CREATE FUNCTION tenure.due_of(of_webhook uuid, most integer) RETURNS TABLE (
-  event_id uuid, "position" bigint, next_attempt_at timestamptz, is_replay boolean, member bigint, claim_count integer
-) LANGUAGE sql STABLE AS $$
-  SELECT d.* FROM (
-    (
-      SELECT f.event_id, f.position, f.next_attempt_at, f.is_replay, f.member, f.claim_count FROM tenure.deliveries f
-      WHERE f.webhook_id = of_webhook AND f.state = 'fresh' AND f.position NOT IN (SELECT tenure.leased())
-      ORDER BY f.position LIMIT most
-    ) UNION ALL (
-      SELECT r.event_id, r.position, r.next_attempt_at, r.is_replay, r.member, r.claim_count FROM tenure.deliveries r
-      WHERE r.webhook_id = of_webhook AND r.state = 'ready' AND r.position NOT IN (SELECT tenure.leased())
-      ORDER BY r.is_replay, r.next_attempt_at, r.position LIMIT most
-    )
-  ) d
-  ORDER BY d.is_replay, d.next_attempt_at, d.position LIMIT most
-$$;
-
--- The next webhook with deliveries that are due and not claimed.
-CREATE FUNCTION tenure.next_due_webhook(after uuid) RETURNS TABLE (webhook_id uuid) LANGUAGE sql STABLE AS $$
-  SELECT least(
-    (
-      SELECT d.webhook_id FROM tenure.deliveries d
-      WHERE d.state = 'fresh' AND d.webhook_id > after AND d.position NOT IN (SELECT tenure.leased())
-      ORDER BY d.webhook_id LIMIT 1
-    ), (
-      SELECT d.webhook_id FROM tenure.deliveries d
-      WHERE d.state = 'ready' AND d.webhook_id > after AND d.position NOT IN (SELECT tenure.leased())
-      ORDER BY d.webhook_id LIMIT 1
-    )
-  )
-  -- It is one value, however often a statement mentions it.
-  OFFSET 0
-$$;
 
 -- The least id that can have been made in the same period as another, or so many periods later. Ids that are no
 -- UUIDv7 have their own order, which does as well.

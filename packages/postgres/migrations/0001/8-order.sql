@@ -105,9 +105,9 @@ BEGIN
   INTO webhook_ids, is_partial FROM met m;
 END $$;
 
--- Unblocks a member's next delivery when an attempt has ended, and returns whether there is one. It is due since it
--- was published, so it comes before those that have not been blocked yet. A function, because it has to see what
--- claims have blocked until the delivery that was attempted was locked.
+-- Unblocks a member's next delivery when an attempt has ended, so that none is claimed, and returns whether there is one.
+-- It is due since it was published, so it comes before those that have not been blocked yet. A function, because it has
+-- to see what claims have blocked until the lease of the one that was attempted was locked.
 CREATE FUNCTION tenure.unblock_next(of_webhook uuid, of_member bigint) RETURNS boolean LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
@@ -115,7 +115,6 @@ AS $$
 DECLARE
   first record;
 BEGIN
-  IF tenure.claimed_of(of_webhook, of_member) IS NOT NULL THEN RETURN false; END IF;
   SELECT d.event_id, d.state INTO first FROM tenure.deliveries d
   WHERE d.webhook_id = of_webhook AND d.member = of_member AND d.state <> 'failed'
   ORDER BY d.position LIMIT 1;

@@ -126,8 +126,6 @@ export const makeBatchRunner = Effect.fnUntraced(function* <Item, Value, E>(
   }
 })
 
-/** Group commit: items that arrive while a batch is in flight share the next batch. */
-
 // More items than this wait for more than a client can be expected to.
 const mostWaiting = 10_000
 
@@ -165,7 +163,7 @@ interface Selected<Waiting> {
 }
 
 /**
- * Makes a function that processes one item, in a batch with other items if there are any.
+ * Makes a function that processes one item, in a batch with other items if there are any: group commit.
  *
  * An item runs immediately if no batch is in flight, unless it has to wait for others (`gathering`).
  */
@@ -275,7 +273,7 @@ export const makeBatcher = Effect.fnUntraced(function* <Item, Value, E>(
       isScheduled = true
       queueMicrotask(flush)
     } else if (queue.length > 0 && inFlight === 0) {
-      timer ??= setTimeout(endGathering, gathersFor())
+      timer ??= setTimeout(endGathering, Math.max(0, gathersFor()))
     }
   }
 
