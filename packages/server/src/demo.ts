@@ -1,4 +1,4 @@
-/** A project to try the API with. The tokens of its keys stay in the data folder. */
+/** The demo: a project for trying the API, and curl commands ready to paste. */
 
 import { readFile, rm, writeFile } from "node:fs/promises"
 import { join } from "node:path"
@@ -9,12 +9,12 @@ import * as Schema from "effect/Schema"
 import { atomically } from "./seed.ts"
 import { StartError } from "./start-error.ts"
 
-/** What the commands for trying the API need. */
+/** A project for trying the API, with tokens. */
 export interface Demo {
   readonly projectId: string
   readonly userId: string
   readonly token: string
-  /** The token of a key that may do everything. */
+  /** The token of an admin. */
   readonly adminToken: string
 }
 
@@ -28,7 +28,7 @@ type Tokens = typeof Tokens.Type
 
 const fileIn = (folder: string): string => join(folder, "demo.json")
 
-/** Writes the tokens for the user of this process alone. */
+/** Writes the tokens, readable for the user of this process alone. */
 const keep = (folder: string, { adminToken, token }: Tokens) =>
   Effect.tryPromise({
     try: async () => {
@@ -39,7 +39,7 @@ const keep = (folder: string, { adminToken, token }: Tokens) =>
     catch: (fault) => new StartError({ message: `DATABASE_URL: ${String(fault)}` }),
   })
 
-/** Reads the tokens that were kept. Without any, commands cannot be printed, and that is all. */
+/** Reads the tokens from an earlier start. Without them, the server starts, but prints no commands. */
 const readKept = (folder: string) =>
   Effect.tryPromise(() => readFile(fileIn(folder), "utf8")).pipe(
     Effect.andThen(Schema.decodeUnknownEffect(Tokens)),
@@ -47,7 +47,7 @@ const readKept = (folder: string) =>
     Effect.map(Option.getOrUndefined),
   )
 
-/** Creates a project with three members, an API key for it, and one of an admin. */
+/** Creates a project with three members, and API keys for a client and an admin. */
 const create = Effect.gen(function* () {
   const memberships = yield* Memberships
   const apiKeys = yield* ApiKeys
@@ -75,16 +75,16 @@ const isThere = Effect.fnUntraced(function* ({ adminToken, token }: Tokens) {
 })
 
 /**
- * Creates the demo if there is no project and no API key, or finds that of an earlier start. Returns `undefined` if
- * its project or one of its keys is gone.
+ * Creates the demo if there is no project and no API key, or finds the one from an earlier start. Returns
+ * `undefined` if its project or one of its keys is gone.
  *
- * @param folder - where its tokens are kept, if anything is
+ * @param folder - for its tokens, if data are kept in a folder
  */
 export const demoIn = Effect.fnUntraced(function* (folder: string | undefined) {
   const projects = yield* (yield* Memberships).listProjects({ limit: 1 })
   const keys = yield* (yield* ApiKeys).list({ limit: 1 })
   if (projects.length + keys.length === 0) {
-    // A start that is cut off between the two begins anew.
+    // Together, so that an interrupted start begins anew.
     const kept = (tokens: Tokens) => (folder === undefined ? Effect.void : keep(folder, tokens))
     return { ...place, ...(yield* atomically(Effect.tap(create, kept))) } satisfies Demo
   }
@@ -92,3 +92,60 @@ export const demoIn = Effect.fnUntraced(function* (folder: string | undefined) {
   if (tokens === undefined || !(yield* isThere(tokens))) return undefined
   return { ...place, ...tokens } satisfies Demo
 })
+
+const day = 86_400_000
+
+const json = (body: object): string =>
+  `-H 'Content-Type: application/json' -d '${JSON.stringify(body)}'`
+
+/** Prints a command for each endpoint, with the demo project. */
+export const printCurls = (
+  url: string,
+  { adminToken, projectId, token, userId }: Demo,
+  now: number,
+): string => {
+  const project = `${url}/v2/projects/${projectId}`
+  const webhooks = `${project}/integrations/webhooks`
+  const authorization = `-H 'Authorization: Bearer ${token}'`
+  // Restarts on the same day print the same text.
+  const today = now - (now % day)
+  const extend = { extend: new Date(today + 30 * day).toISOString() }
+  const firstWebhook = `$(curl -s ${authorization} '${webhooks}' | grep -o '"id":"[^"]*"' | head -n 1 | cut -d '"' -f 4)`
+  return `
+# Extend one membership
+curl -X PATCH '${project}/memberships/${userId}/extend' ${authorization} ${json(extend)}
+
+# Extend all memberships of the project
+curl -X PATCH '${project}/memberships/extend' ${authorization} ${json({ extend: today + 60 * day })}
+
+# Create a webhook
+curl -X POST '${webhooks}' ${authorization} ${json({ url: "https://receiver.example/webhooks" })}
+
+# List the webhooks
+curl '${webhooks}' ${authorization}
+
+# Delete the first of them
+curl -X DELETE "${webhooks}/${firstWebhook}" ${authorization}
+
+# List the API keys, with that of an admin
+curl '${url}/v2/api-keys' -H 'Authorization: Bearer ${adminToken}'
+
+# Open the console in a browser, and sign in with the token of the admin: ${adminToken}
+${url}/console/
+`
+}
+
+/** Describes how to get an API key for data without the demo. */
+export const describeAnotherKey = (url: string, folder: string): string => {
+  const ofAdmin = `-H 'Authorization: Bearer TOKEN'`
+  const seed = { projects: [], api_keys: [{ token: "TOKEN", role: "admin" }] }
+  return `
+# Everything is in the folder ${folder}. A token is shown once, when its API key is issued.
+
+# Create another one, with the token of the admin
+curl -X POST '${url}/v2/api-keys' ${ofAdmin} ${json({ role: "client", projects: ["demo"] })}
+
+# Give an admin a token that you choose, if you have none
+echo '${JSON.stringify(seed)}' > seed.json && SEED_FILE=seed.json npm start
+`
+}

@@ -1,4 +1,4 @@
-/** Which traces are recorded, as the samplers of OpenTelemetry decide it. */
+/** Decides which traces are recorded, as OpenTelemetry's samplers do. */
 
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -23,17 +23,17 @@ const ratioOf = (sampler: Sampler, ratio: number): number => {
   return sampler.endsWith("always_off") ? 0 : ratio
 }
 
-/** Returns the place of a trace between 0 and 1, the same for all who know its id. */
-const placeOf = (traceId: string): number => Number.parseInt(traceId.slice(-13), 16) / 2 ** 52
+/** Converts a trace id to a number from 0 to 1, the same on every server. */
+const fractionOf = (traceId: string): number => Number.parseInt(traceId.slice(-13), 16) / 2 ** 52
 
 /**
  * Decides whether a span is recorded.
  *
- * @param ratio - the part of the traces to record, from 0 to 1, for samplers by ratio
+ * @param ratio - the part of all traces to record, from 0 to 1, for samplers by ratio
  * @param parent - the span that it continues, if any
- * @param random - a number from 0 to 1 in place of the id of a new trace
+ * @param random - a number from 0 to 1 in place of a new trace's id
  */
-export const decide = (
+export const decideSampled = (
   sampler: Sampler,
   ratio: number,
   parent: Tracer.AnySpan | undefined,
@@ -41,11 +41,11 @@ export const decide = (
 ): boolean => {
   const isDecided = parent?._tag === "Span" || sampler.startsWith("parentbased")
   if (parent !== undefined && isDecided) return parent.sampled
-  return (parent === undefined ? random : placeOf(parent.traceId)) < ratioOf(sampler, ratio)
+  return (parent === undefined ? random : fractionOf(parent.traceId)) < ratioOf(sampler, ratio)
 }
 
-/** Makes the tracer of the context, if it is not the one of Effect, record what a sampler chooses. */
-export const layer = (sampler: Sampler, ratio: number): Layer.Layer<never> =>
+/** Applies a sampler to the tracer, unless that is Effect's own, which exports nothing. */
+export const samplingLayer = (sampler: Sampler, ratio: number): Layer.Layer<never> =>
   Layer.effect(
     Tracer.Tracer,
     Effect.map(Tracer.Tracer, (tracer) =>
@@ -54,7 +54,7 @@ export const layer = (sampler: Sampler, ratio: number): Layer.Layer<never> =>
         : Tracer.make({
             span: (options) => {
               const parent = Option.getOrUndefined(options.parent)
-              const sampled = decide(sampler, ratio, parent, Math.random())
+              const sampled = decideSampled(sampler, ratio, parent, Math.random())
               return tracer.span({ ...options, sampled })
             },
           }),

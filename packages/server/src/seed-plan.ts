@@ -1,16 +1,16 @@
-/** What a seed file asks for, checked and cut into steps before any of it is stored. */
+/** Plans how to store a seed file: checks all entries first, and groups them into batches. */
 
 import { InvalidInput, type Role } from "@tenure/core"
 import { ProjectId, UserId, isToken, readEndDate, roles } from "@tenure/core/store"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { reasonsOf } from "./reasons.ts"
+import { reasonsOf } from "./log.ts"
 import { StartError } from "./start-error.ts"
 
 const KeyWithRole = Schema.Struct({
   token: Schema.String,
   role: Schema.Literals(roles),
-  /** What the history calls it. */
+  /** Its name in the audit trail. */
   name: Schema.optionalKey(Schema.String),
 })
 
@@ -27,60 +27,60 @@ const Project = Schema.Struct({
 })
 
 /** A seed file. */
-export const Seed = Schema.fromJsonString(
+export const SeedFile = Schema.fromJsonString(
   Schema.Struct({
     projects: Schema.Array(Project),
-    /** The keys that open all projects. */
+    /** The keys for all projects. */
     api_keys: Schema.optionalKey(Schema.Array(KeyWithRole)),
   }),
 )
 
 /** Some memberships of a project. */
-export interface Part {
+export interface SeedPart {
   readonly projectId: string
   readonly memberships: ReadonlyArray<NewMember>
 }
 
-/** A membership as an import takes it. */
+/** A membership for an import. */
 interface NewMember {
   readonly userId: string
   readonly endDate: string
   readonly metadata: Readonly<Record<string, string>> | undefined
 }
 
-/** An API key, with all that the file lets it open. */
-export interface Key {
+/** An API key, with all projects that the file gives it. */
+export interface SeedKey {
   readonly token: string
   readonly role: Role
   readonly name: string | undefined
   readonly projects: ReadonlySet<string> | "all"
-  /** Where the file names it first. */
+  /** Its first entry in the file. */
   readonly path: Path
 }
 
-/** What is to be stored, in this order. */
-export interface Plan {
-  /** What is stored together. Each has projects and memberships for a second or so. */
-  readonly batches: ReadonlyArray<ReadonlyArray<Part>>
-  readonly keys: ReadonlyArray<Key>
+/** All entries of a seed file, in the order for storing them. */
+export interface SeedPlan {
+  /** Parts to store together, each batch in about a second. */
+  readonly batches: ReadonlyArray<ReadonlyArray<SeedPart>>
+  readonly keys: ReadonlyArray<SeedKey>
 }
 
 type Path = ReadonlyArray<string | number>
 
-/** Names the entry of the seed file that an error is about. */
-export const at = (path: Path, fault: Error): StartError =>
+/** Adds the path of its entry to an error. */
+export const locateInSeed = (path: Path, fault: Error): StartError =>
   new StartError({ message: [...path, reasonsOf(fault)].join(": ") })
 
-// Few enough for a transaction of a slow machine, and enough for few transactions.
-const mostMemberships = 2000
-const mostProjects = 100
+// Few enough for one transaction on a slow machine, and enough for few transactions.
+const maxMemberships = 2000
+const maxProjects = 100
 
 const invalid = (field: string, expected: string): InvalidInput =>
   new InvalidInput({ field, problem: `must be ${expected}` })
 
 const repeatedUser = new StartError({ message: "user_id: the user has an entry before" })
 
-/** Throws what is wrong with a membership. Returns it as an import takes it. */
+/** Converts a membership for an import, or throws an error. */
 const readMember = ({ end_date, metadata, user_id }: typeof Member.Type): NewMember => {
   if (!UserId.is(user_id)) throw invalid("userId", UserId.expected)
   Result.getOrThrow(readEndDate(end_date))
@@ -91,11 +91,11 @@ const naming = <A>(path: Path, read: () => A): A => {
   try {
     return read()
   } catch (fault) {
-    throw fault instanceof Error ? at(path, fault) : fault
+    throw fault instanceof Error ? locateInSeed(path, fault) : fault
   }
 }
 
-/** Adds the memberships of a project. Of several entries of the file for one user, the first counts. */
+/** Adds a project's memberships. If a user has several entries in the file, the first one counts. */
 const readProject = (
   { id, memberships = [] }: typeof Project.Type,
   path: Path,
@@ -120,7 +120,7 @@ const readKey = (
   given: string | typeof KeyWithRole.Type,
   project: string | undefined,
   path: Path,
-  keys: Map<string, Key>,
+  keys: Map<string, SeedKey>,
 ): void =>
   naming(path, () => {
     const { name, role, token } =
@@ -150,35 +150,35 @@ const readKey = (
 const partsOf = (
   projectId: string,
   members: ReadonlyMap<string, NewMember>,
-): ReadonlyArray<Part> => {
+): ReadonlyArray<SeedPart> => {
   const all = [...members.values()]
-  const count = Math.max(1, Math.ceil(all.length / mostMemberships))
+  const count = Math.max(1, Math.ceil(all.length / maxMemberships))
   return Array.from({ length: count }, (_, index) => ({
     projectId,
-    memberships: all.slice(index * mostMemberships, (index + 1) * mostMemberships),
+    memberships: all.slice(index * maxMemberships, (index + 1) * maxMemberships),
   }))
 }
 
-const batchesOf = (parts: ReadonlyArray<Part>): Plan["batches"] => {
-  const batches: Array<Array<Part>> = []
+const batchesOf = (parts: ReadonlyArray<SeedPart>): SeedPlan["batches"] => {
+  const batches: Array<Array<SeedPart>> = []
   let room = 0
   for (const part of parts) {
     const batch = batches.at(-1)
-    if (batch === undefined || batch.length === mostProjects || part.memberships.length > room) {
+    if (batch === undefined || batch.length === maxProjects || part.memberships.length > room) {
       batches.push([part])
-      room = mostMemberships
+      room = maxMemberships
     } else batch.push(part)
     room -= part.memberships.length
   }
   return batches
 }
 
-/** Plans how a seed file is stored. Fails with the first entry that is invalid. */
-export const planOf = (seed: typeof Seed.Type): Result.Result<Plan, StartError> =>
+/** Plans how to store a seed file. Fails with the first invalid entry. */
+export const planSeed = (seed: typeof SeedFile.Type): Result.Result<SeedPlan, StartError> =>
   Result.try({
     try: () => {
       const members = new Map<string, Map<string, NewMember>>()
-      const keys = new Map<string, Key>()
+      const keys = new Map<string, SeedKey>()
       for (const [index, project] of seed.projects.entries()) {
         const path = ["projects", index]
         const known = members.get(project.id) ?? new Map<string, NewMember>()

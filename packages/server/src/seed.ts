@@ -1,4 +1,4 @@
-/** The data that the server starts with: that of a seed file. */
+/** Stores the projects, memberships and API keys in a seed file. */
 
 import { readFile } from "node:fs/promises"
 import { ApiKeyConflict } from "@tenure/core"
@@ -7,39 +7,46 @@ import { Database } from "@tenure/postgres"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import { reasonsOf } from "./reasons.ts"
-import * as Plan from "./seed-plan.ts"
-import { StartError, fromSchema } from "./start-error.ts"
+import { reasonsOf } from "./log.ts"
+import {
+  SeedFile,
+  type SeedKey,
+  type SeedPart,
+  type SeedPlan,
+  locateInSeed,
+  planSeed,
+} from "./seed-plan.ts"
+import { StartError, startErrorFromSchema } from "./start-error.ts"
 
-/** Runs work as a whole or not at all, if there is a database: what is in memory ends with the process. */
+/** Runs work in a transaction, if there is a database. Memory needs none, because it ends with the process. */
 export const atomically = Effect.fnUntraced(function* <A, E, R>(work: Effect.Effect<A, E, R>) {
   const database = yield* Effect.serviceOption(Database)
   return yield* Option.isSome(database) ? database.value.atomically(work) : work
 })
 
-// As many as a list of memberships takes.
-const mostListed = 1000
+// A list of memberships takes this many.
+const maxListed = 1000
 
 const pagesOf = <A>(all: ReadonlyArray<A>, length: number): ReadonlyArray<ReadonlyArray<A>> =>
   Array.from({ length: Math.ceil(all.length / length) }, (_, index) =>
     all.slice(index * length, (index + 1) * length),
   )
 
-/** Returns the memberships of a part that do not exist. */
-const newIn = Effect.fnUntraced(function* ({ memberships, projectId }: Plan.Part) {
+/** Returns those memberships in a part that do not exist. */
+const newIn = Effect.fnUntraced(function* ({ memberships, projectId }: SeedPart) {
   const service = yield* Memberships
   const userIds = memberships.map(({ userId }) => userId)
-  const pages = yield* Effect.forEach(pagesOf(userIds, mostListed), (page) =>
-    service.list({ projectId, userIds: page, limit: mostListed }),
+  const pages = yield* Effect.forEach(pagesOf(userIds, maxListed), (page) =>
+    service.list({ projectId, userIds: page, limit: maxListed }),
   )
   const found = new Set<string>(pages.flat().map(({ userId }) => userId))
   return memberships.filter(({ userId }) => !found.has(userId))
 })
 
-/** Creates projects, in statements that each create many. Returns the ids of those that have memberships. */
+/** Creates projects, many in a statement. Returns the ids of those with memberships. */
 const createAll = Effect.fnUntraced(function* (projectIds: ReadonlyArray<string>) {
   const service = yield* Memberships
-  const pages = yield* Effect.forEach(pagesOf(projectIds, mostListed), (page) =>
+  const pages = yield* Effect.forEach(pagesOf(projectIds, maxListed), (page) =>
     Effect.gen(function* () {
       yield* Effect.forEach(page, (projectId) => service.createProject(projectId), {
         concurrency: "unbounded",
@@ -52,39 +59,39 @@ const createAll = Effect.fnUntraced(function* (projectIds: ReadonlyArray<string>
 })
 
 /** Imports the memberships that do not exist. */
-const importNew = Effect.fnUntraced(function* (part: Plan.Part, filled: ReadonlySet<string>) {
+const importNew = Effect.fnUntraced(function* (part: SeedPart, filled: ReadonlySet<string>) {
   const { projectId } = part
   const memberships = filled.has(projectId) ? yield* newIn(part) : part.memberships
   if (memberships.length > 0) yield* (yield* Memberships).import({ projectId, memberships })
 })
 
-/** A key that is to be issued, unless it opens all that it should. */
-const isMissing = Effect.fnUntraced(function* ({ path, projects, role, token }: Plan.Key) {
+/** Tells whether a key must be issued, because it does not open all its projects. */
+const isMissing = Effect.fnUntraced(function* ({ path, projects, role, token }: SeedKey) {
   const known = yield* (yield* ApiKeys).authenticate(token)
   if (known === undefined) return true
   if (known.role !== role)
-    return yield* Plan.at(path, new ApiKeyConflict({ keyId: known.id, role: known.role }))
+    return yield* locateInSeed(path, new ApiKeyConflict({ keyId: known.id, role: known.role }))
   if (known.projects === "all") return false
   const opened: ReadonlySet<string> = known.projects
   return projects === "all" || [...projects].some((id) => !opened.has(id))
 })
 
-const issue = Effect.fnUntraced(function* (key: Plan.Key) {
+const issue = Effect.fnUntraced(function* (key: SeedKey) {
   const { path, projects, role, token } = key
   // The audit trail shows names.
   const { name = `seed ${role}` } = key
   yield* (yield* ApiKeys)
     .issue({ projects: projects === "all" ? projects : [...projects], role, token, name })
     .pipe(
-      // A key that has been revoked stays revoked.
+      // A revoked key stays revoked.
       Effect.catchTag("ApiKeyRevoked", () => Effect.void),
-      Effect.mapError((fault) => Plan.at(path, fault)),
+      Effect.mapError((fault) => locateInSeed(path, fault)),
     )
 })
 
 const progressMillis = 1000
 
-/** Returns an effect that logs how far the seed is: once a second, so that a small one is not told of. */
+/** Makes an effect that logs the progress once a second, so not for a small seed. */
 const progressOf = (total: number) => {
   let stored = 0
   let told = performance.now()
@@ -97,16 +104,16 @@ const progressOf = (total: number) => {
     })
 }
 
-// A server of databases takes several changes at a time, and waits for the disk once for all of them.
+// A database server takes several changes at a time, and waits for the disk once for all.
 const changesAtOnce = 8
 
 const keysAtOnce = 100
 
 /**
- * Stores a plan in many steps, so that none takes long. What a start that is cut off has stored is
- * skipped by the next one.
+ * Stores a plan in many steps, so that none takes long. After an interrupted start, the next one skips all
+ * entries that exist.
  */
-const store = Effect.fnUntraced(function* ({ batches, keys }: Plan.Plan, isServer: boolean) {
+const store = Effect.fnUntraced(function* ({ batches, keys }: SeedPlan, isServer: boolean) {
   const missing = yield* Effect.filter(keys, isMissing, { concurrency: "unbounded" })
   const parts = batches.flat()
   const filled = yield* createAll([...new Set(parts.map(({ projectId }) => projectId))])
@@ -114,7 +121,7 @@ const store = Effect.fnUntraced(function* ({ batches, keys }: Plan.Plan, isServe
     parts.reduce((sum, { memberships }) => sum + memberships.length, missing.length),
   )
   const manner = { concurrency: isServer ? changesAtOnce : 1, discard: true } as const
-  /** Runs steps at the same time on a server, and elsewhere in one transaction, for which the disk is waited once. */
+  /** Runs steps at the same time on a server, and elsewhere in one transaction, to wait for the disk once. */
   const together = <Item, E, R>(
     items: ReadonlyArray<Item>,
     step: (item: Item) => Effect.Effect<void, E, R>,
@@ -132,23 +139,25 @@ const store = Effect.fnUntraced(function* ({ batches, keys }: Plan.Plan, isServe
   }
 })
 
-/** Adds the name of the setting to an error in the seed file. */
+/** Adds the variable's name to an error in the seed file. */
 const blame = (fault: Error): StartError => {
-  const message = Schema.isSchemaError(fault) ? fromSchema(fault).message : reasonsOf(fault)
+  const message = Schema.isSchemaError(fault)
+    ? startErrorFromSchema(fault).message
+    : reasonsOf(fault)
   return new StartError({ message: `SEED_FILE: ${message}` })
 }
 
 /**
- * Creates the projects, memberships and API keys of a seed file, unless one of them is invalid. Leaves
- * existing ones unchanged, so seeding twice has no further effect.
+ * Stores the projects, memberships and API keys in a seed file, or none if one is invalid. Leaves existing
+ * ones unchanged, so seeding twice has no further effect.
  *
- * @param isServer - whether they are stored in a database that takes several transactions at a time
+ * @param isServer - whether the database takes several transactions at a time
  */
-export const fromFile = Effect.fnUntraced(function* (path: string, isServer: boolean) {
+export const seedFromFile = Effect.fnUntraced(function* (path: string, isServer: boolean) {
   const text = yield* Effect.tryPromise({
     try: () => readFile(path, "utf8"),
     catch: (fault) => new StartError({ message: String(fault) }),
   })
-  const seed = yield* Schema.decodeUnknownEffect(Plan.Seed)(text, { onExcessProperty: "error" })
-  yield* store(yield* Effect.fromResult(Plan.planOf(seed)), isServer)
+  const seed = yield* Schema.decodeUnknownEffect(SeedFile)(text, { onExcessProperty: "error" })
+  yield* store(yield* Effect.fromResult(planSeed(seed)), isServer)
 }, Effect.mapError(blame))

@@ -1,4 +1,4 @@
-/** Why the server does not start, as a message for its operator. */
+/** The reasons why the server does not start, as messages for its operator. */
 
 import type { InvalidInput } from "@tenure/core"
 import type * as Config from "effect/Config"
@@ -7,9 +7,9 @@ import * as Predicate from "effect/Predicate"
 import type * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
 import { variables } from "./settings.ts"
-import type * as Variables from "./variable.ts"
+import type { Variable } from "./variable.ts"
 
-type StartErrorVariable = Pick<Variables.Variable<unknown>, "name">
+type NamedVariable = Pick<Variable<unknown>, "name">
 
 /** The server cannot start. */
 export class StartError extends Data.TaggedError("StartError")<{ readonly message: string }> {}
@@ -18,8 +18,8 @@ const format = SchemaIssue.makeFormatterStandardSchemaV1()
 
 const excess = "Expected no excess property"
 
-/** Has one line for each invalid value: where it is, and what is expected. */
-export const fromSchema = (error: Schema.SchemaError): StartError =>
+/** Prints one line for each invalid value, with its path and the expected value. */
+export const startErrorFromSchema = (error: Schema.SchemaError): StartError =>
   new StartError({
     message: format(error.issue)
       .issues.map(({ message, path }) =>
@@ -28,16 +28,16 @@ export const fromSchema = (error: Schema.SchemaError): StartError =>
       .join("\n"),
   })
 
-/** A variable is invalid that a library reads by itself, as those of OpenTelemetry are. */
-export const fromConfig = ({ cause, message }: Config.ConfigError): StartError =>
-  cause._tag === "SchemaError" ? fromSchema(cause) : new StartError({ message })
+/** Converts an error in a variable that a library reads by itself, such as OpenTelemetry's. */
+export const startErrorFromConfig = ({ cause, message }: Config.ConfigError): StartError =>
+  cause._tag === "SchemaError" ? startErrorFromSchema(cause) : new StartError({ message })
 
-/** Says why the server cannot listen, and what to do, by the code of the system's error. */
-const listeningFault = (
+/** Says why the server cannot listen, and what to do, by the system's error code. */
+const describeListening = (
   code: unknown,
-  port: StartErrorVariable,
+  port: NamedVariable,
   portNumber: number,
-  host: StartErrorVariable,
+  host: NamedVariable,
   hostName: string,
 ): string | undefined => {
   switch (code) {
@@ -57,12 +57,12 @@ const listeningFault = (
   }
 }
 
-/** The server cannot listen on its address. */
-export const fromListening =
-  (port: StartErrorVariable, portNumber: number, host: StartErrorVariable, hostName: string) =>
+/** Converts an error from listening on an address. */
+export const startErrorFromListening =
+  (port: NamedVariable, portNumber: number, host: NamedVariable, hostName: string) =>
   (fault: unknown): StartError => {
     const code = Predicate.hasProperty(fault, "code") ? fault.code : undefined
-    const problem = listeningFault(code, port, portNumber, host, hostName)
+    const problem = describeListening(code, port, portNumber, host, hostName)
     const message =
       problem === undefined
         ? `${host.name} or ${port.name}: ${String(fault)}`
@@ -70,19 +70,19 @@ export const fromListening =
     return new StartError({ message })
   }
 
-/** The database cannot be used. */
-export const fromDatabase = (error: Error): StartError =>
+/** Converts an error from opening the database. */
+export const startErrorFromDatabase = (error: Error): StartError =>
   new StartError({ message: `DATABASE_URL: ${error.message}` })
 
-// The options that are judged only when they are used, such as a URL that names a file.
-const judgedLate: Readonly<Record<string, string>> = {
+// Options with errors that show only in use, such as a URL with the path of a missing file.
+const variablesByOption: Readonly<Record<string, string>> = {
   url: variables.databaseUrl.name,
   listenUrl: variables.listenUrl.name,
   "webhooks.encryption": variables.encryption.name,
 }
 
-/** An option is invalid. The message names its variable. */
-export const fromInvalidInput = ({ field, problem }: InvalidInput): StartError =>
+/** Converts an error in an option. The message names its variable. */
+export const startErrorFromInvalidInput = ({ field, problem }: InvalidInput): StartError =>
   new StartError({
-    message: `${judgedLate[field] ?? field} ${problem.replace('webhooks.missingKeys to "allow"', `${variables.missingKeys.name}=allow`)}`,
+    message: `${variablesByOption[field] ?? field} ${problem.replace('webhooks.missingKeys to "allow"', `${variables.missingKeys.name}=allow`)}`,
   })

@@ -1,4 +1,4 @@
-/** Variables of the environment, each of which sets an option. */
+/** Environment variables: how their text sets an option. */
 
 import { InvalidInput, type RateLimit } from "@tenure/core"
 import { Setting } from "@tenure/core/internal"
@@ -9,15 +9,15 @@ type Option<A> = Setting.Setting<unknown, A>
 /** A variable that sets an option. */
 export interface Variable<out A> {
   readonly name: string
-  /** The definition of the option, whose default holds if the variable is not set. */
+  /** The option; its default holds if the variable is not set. */
   readonly option: Option<unknown>
-  /** Reads the text of the variable. Errors name the variable, and say what the option takes. */
+  /** Reads the text of the variable. An error names the variable and the values that its option takes. */
   readonly read: (text: string | undefined) => Result.Result<A, InvalidInput>
 }
 
 type Convert<A> = (text: string) => A
 
-/** Makes a variable whose value is what the definition of its option makes of the text. */
+/** Makes a variable that passes the converted text to its option. */
 const making =
   (convert: Convert<unknown>) =>
   <A>(name: string, option: Option<A>): Variable<A> => ({
@@ -32,7 +32,7 @@ const making =
     },
   })
 
-/** Makes a variable whose value is the converted text, if the definition of its option accepts it. */
+/** Makes a variable that returns the converted text itself, if its option accepts this. */
 const checking = <A>(
   name: string,
   option: Option<unknown>,
@@ -49,7 +49,7 @@ const checking = <A>(
 
 const isNumber = (given: string): boolean => /^[0-9]+(\.[0-9]+)?$/.test(given)
 
-// What is not a number is left as it is, and refused by the option.
+// Text that is not a number stays as it is, and the option refuses it.
 const toNumber = (given: string): unknown => (isNumber(given) ? Number(given) : given)
 
 const toFlag = (given: string): unknown =>
@@ -59,39 +59,41 @@ const toDuration = (given: string): unknown => (isNumber(given) ? 1000 * Number(
 
 const toList = (given: string): ReadonlyArray<string> => given.split(",").map((item) => item.trim())
 
-/** A text. */
-export const text = making((given) => given)
+/** A variable with a text. */
+export const textVariable = making((given) => given)
 
-/** A number. */
-export const number = making(toNumber)
+/** A variable with a number. */
+export const numberVariable = making(toNumber)
 
-/** `true` or `false`. */
-export const flag = making(toFlag)
+/** A variable with `true` or `false`. */
+export const flagVariable = making(toFlag)
 
-/** A number of seconds, or a text such as `15 seconds`. */
-export const duration = making(toDuration)
+/** A variable with a number of seconds, or a text such as `15 seconds`. */
+export const durationVariable = making(toDuration)
 
 const toDurations = (given: string): ReadonlyArray<unknown> => toList(given).map(toDuration)
 
-/** Durations, separated by commas. */
-export const durations = making(toDurations)
+/** A variable with durations, separated by commas. */
+export const durationsVariable = making(toDurations)
 
-/** The same, or `none`. */
-export const durationsOrNone = making((given) => (given === "none" ? [] : toDurations(given)))
+/** A variable with durations, separated by commas, or `none`. */
+export const durationsOrNoneVariable = making((given) =>
+  given === "none" ? [] : toDurations(given),
+)
 
-/** Texts, separated by commas. */
-export const texts = (
+/** A variable with texts, separated by commas. */
+export const textsVariable = (
   name: string,
   option: Option<unknown>,
 ): Variable<ReadonlyArray<string> | undefined> => checking(name, option, toList)
 
-/** A number of requests, in the window that the option has by default. */
-export const limit = (
+/** A variable with a number of requests; the window is the default one. */
+export const limitVariable = (
   name: string,
   option: Setting.Setting<RateLimit | false | undefined, unknown>,
 ): Variable<RateLimit | undefined> => {
   const { default: standard } = option
-  const { read } = number(name, Setting.optional(Setting.integer()))
+  const { read } = numberVariable(name, Setting.optional(Setting.integer()))
   return {
     name,
     option,
@@ -102,12 +104,12 @@ export const limit = (
   }
 }
 
-/** A number of requests as `limit` reads it, or `false` for no limit. */
-export const limitOrFalse = (
+/** A variable with a number of requests, or `false` for no limit. */
+export const limitOrFalseVariable = (
   name: string,
   option: Setting.Setting<RateLimit | false | undefined, unknown>,
 ): Variable<RateLimit | false | undefined> => {
-  const { read } = limit(name, option)
+  const { read } = limitVariable(name, option)
   return {
     name,
     option,
@@ -117,20 +119,20 @@ export const limitOrFalse = (
 
 type Variables = Readonly<Record<string, Variable<unknown>>>
 
-/** The values of variables, or the defaults of their options. */
-export type Values<V extends Variables> = {
+/** The values of variables that are set, and the defaults of the others. */
+export type VariableValues<V extends Variables> = {
   readonly [Name in keyof V]: V[Name] extends Variable<infer A> ? A : never
 }
 
-/** The environment of a process. */
+/** The environment of a process: names and texts. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** Reads variables. Fails with all that is wrong with them. */
-export function readAll<V extends Variables>(
+/** Reads variables. Fails with all errors. */
+export function readVariables<V extends Variables>(
   variables: V,
   environment: Environment,
-): Result.Result<Values<V>, ReadonlyArray<InvalidInput>>
-export function readAll(
+): Result.Result<VariableValues<V>, ReadonlyArray<InvalidInput>>
+export function readVariables(
   variables: Variables,
   environment: Environment,
 ): Result.Result<object, ReadonlyArray<InvalidInput>> {

@@ -4,7 +4,7 @@ import { once } from "node:events"
 import { type RequestListener, createServer } from "node:http"
 import { freePort } from "@tenure/testing/conformance"
 import { expect, it, onTestFinished } from "vitest"
-import * as Collector from "../src/collector.ts"
+import { makeCollectorFetch } from "../src/collector.ts"
 
 const start = async (listener: RequestListener): Promise<string> => {
   const server = createServer(listener)
@@ -33,7 +33,7 @@ it.each([
     requests++
     listener(request, response)
   })
-  const send = Collector.make("metrics", hour, () => {})
+  const send = makeCollectorFetch("metrics", hour, () => {})
   const first = new AbortController()
   const waiting = Array.from({ length: 8 }, () => send(url, { signal: first.signal }))
   expect(await send(url)).toMatchObject({ status: 400 })
@@ -54,7 +54,7 @@ it.each([
 it.each([hangs, neverEnds])("waits no longer than the timeout", async (listener) => {
   const url = await start(listener)
   const logged: Array<unknown> = []
-  const send = Collector.make("traces", 50, (...line) => logged.push(line))
+  const send = makeCollectorFetch("traces", 50, (...line) => logged.push(line))
   await expect(send(url)).rejects.toThrow("timeout")
   await expect(send(url)).rejects.toThrow("timeout")
   expect(logged).toEqual([
@@ -69,7 +69,7 @@ it("logs once that the collector fails, and once that it is back", async () => {
   const statuses = [200, 503, 503, 200, 200]
   const url = await start((_request, response) => response.writeHead(statuses.shift() ?? 500).end())
   const logged: Array<unknown> = []
-  const send = Collector.make("traces", hour, (...line) => logged.push(line))
+  const send = makeCollectorFetch("traces", hour, (...line) => logged.push(line))
   while (statuses.length > 0) await send(url)
   expect(logged).toEqual([
     ["The collector does not take traces, which are dropped meanwhile", "status 503"],

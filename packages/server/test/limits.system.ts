@@ -3,7 +3,7 @@
 import { freePort, send } from "@tenure/testing/conformance"
 import { Redis } from "ioredis"
 import { afterEach, expect, it } from "vitest"
-import { missing, startRedis, titled } from "../../../packages/redis/test/redis-server.ts"
+import { missing, startRedis, titled } from "../../redis/test/redis-server.ts"
 import { endAll, start, startServer } from "./programs.ts"
 
 afterEach(endAll)

@@ -13,7 +13,9 @@ declare module "vitest" {
 
 const { NODE_COMPILE_CACHE } = process.env
 
-const receiver = fileURLToPath(new URL("../../webhook-receiver/src/main.ts", import.meta.url))
+const receiver = fileURLToPath(
+  new URL("../../../examples/webhook-receiver/src/main.ts", import.meta.url),
+)
 
 /** The programs: what Node is started with. */
 const programs = {

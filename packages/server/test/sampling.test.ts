@@ -2,7 +2,7 @@ import * as Context from "effect/Context"
 import * as Option from "effect/Option"
 import { NativeSpan, externalSpan } from "effect/Tracer"
 import { expect, it } from "vitest"
-import { decide, samplers } from "../src/sampling.ts"
+import { decideSampled, samplers } from "../src/sampling.ts"
 
 const local = (sampled: boolean) =>
   new NativeSpan({
@@ -20,7 +20,7 @@ const remote = (sampled: boolean, traceId = "1".padStart(32, "0")) =>
 
 it.each(samplers)("%s records the spans in a span as that one", (sampler) => {
   for (const sampled of [true, false]) {
-    expect(decide(sampler, 0.5, local(sampled), 0.2)).toBe(sampled)
+    expect(decideSampled(sampler, 0.5, local(sampled), 0.2)).toBe(sampled)
   }
 })
 
@@ -35,15 +35,18 @@ it.each([
   "%s decides on a recorded trace: %j, one that is not: %j, a new one: %j",
   (sampler, recorded, other, own) => {
     expect([
-      decide(sampler, 0.5, remote(true), 0.2),
-      decide(sampler, 0.5, remote(false), 0.2),
-      decide(sampler, 0.5, undefined, 0.2),
+      decideSampled(sampler, 0.5, remote(true), 0.2),
+      decideSampled(sampler, 0.5, remote(false), 0.2),
+      decideSampled(sampler, 0.5, undefined, 0.2),
     ]).toEqual([recorded, other, own])
   },
 )
 
 it("records by the id of a trace the part that the ratio says", () => {
   const early = remote(true, `${"f".repeat(19)}4${"0".repeat(12)}`)
-  expect([0.2, 0.3].map((ratio) => decide("traceidratio", ratio, early, 0))).toEqual([false, true])
-  expect(decide("traceidratio", 0.3, undefined, 0.4)).toBe(false)
+  expect([0.2, 0.3].map((ratio) => decideSampled("traceidratio", ratio, early, 0))).toEqual([
+    false,
+    true,
+  ])
+  expect(decideSampled("traceidratio", 0.3, undefined, 0.4)).toBe(false)
 })

@@ -8,8 +8,8 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import { afterAll, describe, expect } from "vitest"
-import { planOf } from "../src/seed-plan.ts"
-import { fromFile } from "../src/seed.ts"
+import { planSeed } from "../src/seed-plan.ts"
+import { seedFromFile } from "../src/seed.ts"
 
 const folder = await mkdtemp(join(tmpdir(), "tenure-seed-"))
 afterAll(() => rm(folder, { recursive: true }))
@@ -26,7 +26,7 @@ describe("a plan", () => {
       id: `p${index}`,
       memberships: membersOf(index === 7 ? 10_001 : 5),
     }))
-    const { batches } = Result.getOrThrow(planOf({ projects }))
+    const { batches } = Result.getOrThrow(planSeed({ projects }))
     const found = new Map<string, Array<string>>()
     for (const batch of batches) {
       expect(batch.length).toBeLessThanOrEqual(100)
@@ -44,7 +44,7 @@ describe("a plan", () => {
 
   it("has a token once, with all that it opens", () => {
     const { keys } = Result.getOrThrow(
-      planOf({
+      planSeed({
         projects: [
           { id: "p1", api_keys: ["one", { token: "all", role: "admin" }] },
           { id: "p2", api_keys: ["one"] },
@@ -64,7 +64,7 @@ const seeding = Effect.fnUntraced(function* (seed: object | string) {
   yield* Effect.promise(() =>
     writeFile(path, typeof seed === "string" ? seed : JSON.stringify(seed)),
   )
-  yield* fromFile(path, false)
+  yield* seedFromFile(path, false)
 })
 
 const TenureLive = tenureLayer({ webhooks: { dispatch: false }, expiry: false }).pipe(

@@ -1,16 +1,16 @@
 import * as Result from "effect/Result"
 import { describe, expect, it } from "vitest"
-import { misspelled, read, variables } from "../src/settings.ts"
+import { describeMisspelledVariables, readSettings, variables } from "../src/settings.ts"
 
 const messageOf = (environment: Readonly<Record<string, string>>): string | undefined => {
-  const result = read(environment)
+  const result = readSettings(environment)
   return Result.isFailure(result)
     ? result.failure.map(({ message }) => message).join("\n")
     : undefined
 }
 
 const valuesOf = (environment: Readonly<Record<string, string>>) =>
-  Result.getOrThrow(read(environment))
+  Result.getOrThrow(readSettings(environment))
 
 const url = "postgres://user:hidden@host/database"
 
@@ -223,7 +223,7 @@ const foreign = `
 `
 
 const namedIn = (names: ReadonlyArray<string>): ReadonlyArray<string> =>
-  misspelled(Object.fromEntries(names.map((name) => [name, "x"])))
+  describeMisspelledVariables(Object.fromEntries(names.map((name) => [name, "x"])))
 
 describe("a variable that is misspelled", () => {
   it.each([

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest"
 import { variables } from "../src/settings.ts"
-import { fromListening } from "../src/start-error.ts"
+import { startErrorFromListening } from "../src/start-error.ts"
 
 const { host, port } = variables
 
 const messageOf = (fault: unknown): string =>
-  fromListening(port, 80, host, "a.example")(fault).message
+  startErrorFromListening(port, 80, host, "a.example")(fault).message
 
 const faultOf = (code: string): Error =>
   Object.assign(new Error(`listen ${code}: what the system says`), { code })

@@ -1,14 +1,14 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { describe, expect, it } from "vitest"
-import { type Signal, run } from "../src/stopping.ts"
+import { type Signal, runUntilStopped } from "../src/stopping.ts"
 
 const noSignal = new Promise<Signal>(() => {})
 const signal = Promise.resolve<Signal>("SIGTERM")
 
 describe("a server", () => {
   it("that ends by itself has its own result", async () => {
-    const end = await run(() => Effect.fail("no port"), noSignal, 0)
+    const end = await runUntilStopped(() => Effect.fail("no port"), noSignal, 0)
     expect(end).toEqual({ _tag: "Ended", exit: Exit.fail("no port") })
   })
 
@@ -17,13 +17,17 @@ describe("a server", () => {
     const close = Effect.sync(() => {
       isClosed = true
     })
-    const end = await run(() => Effect.onInterrupt(Effect.never, () => close), signal, 60_000)
+    const end = await runUntilStopped(
+      () => Effect.onInterrupt(Effect.never, () => close),
+      signal,
+      60_000,
+    )
     expect(end).toEqual({ _tag: "StoppedStarting" })
     expect(isClosed).toBe(true)
   })
 
   it("that has not started and hangs is left behind", async () => {
-    const end = await run(() => Effect.uninterruptible(Effect.never), signal, 60_000)
+    const end = await runUntilStopped(() => Effect.uninterruptible(Effect.never), signal, 60_000)
     expect(end).toEqual({ _tag: "StoppedStarting" })
   })
 
@@ -33,12 +37,12 @@ describe("a server", () => {
         started,
         Effect.promise(() => signal),
       )
-    const end = await run((started) => Effect.asVoid(server(started)), signal, 60_000)
+    const end = await runUntilStopped((started) => Effect.asVoid(server(started)), signal, 60_000)
     expect(end).toEqual({ _tag: "Ended", exit: Exit.void })
   })
 
   it("that has started and does not stop is overdue", async () => {
-    const end = await run(
+    const end = await runUntilStopped(
       (started) => Effect.uninterruptible(Effect.andThen(started, Effect.never)),
       signal,
       10,
@@ -47,7 +51,7 @@ describe("a server", () => {
   })
 
   it("that has started is not waited for if somebody interrupts it again", async () => {
-    const end = await run(
+    const end = await runUntilStopped(
       (started) => Effect.uninterruptible(Effect.andThen(started, Effect.never)),
       signal,
       60_000,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { printable } from "../src/printable.ts"
+import { printable, reasonsOf } from "../src/log.ts"
 
 describe("text for a terminal", () => {
   it.each([
@@ -18,5 +18,32 @@ describe("text for a terminal", () => {
     expect(printable("/v2/ü/日本/😀?\n\tat x")).toBe("/v2/ü/日本/😀?\n\tat x")
     const entry = { path: "/\u009b\u202e\u{e0041}" }
     expect(JSON.parse(printable(JSON.stringify(entry)))).toEqual(entry)
+  })
+})
+
+const chain = (...messages: ReadonlyArray<string>): Error | undefined =>
+  messages.reduceRight<Error | undefined>(
+    (cause, message) => new Error(message, { cause }),
+    undefined,
+  )
+
+describe("the reasons for a failure", () => {
+  it.each([
+    ["its message", chain("no database"), "no database"],
+    [
+      "its causes",
+      chain("The store does not answer.", "refused"),
+      "The store does not answer: refused",
+    ],
+    ["each message once", chain("a", "a", "b"), "a: b"],
+    ["what is no error", "text", "text"],
+  ])("are %s", (_name, error, expected) => {
+    expect(reasonsOf(error)).toBe(expected)
+  })
+
+  it("end, even if they are circular", () => {
+    const error = new Error("a")
+    error.cause = error
+    expect(reasonsOf(error)).toBe("a")
   })
 })
