@@ -1,8 +1,7 @@
 /** The bundled server's variables on the page of options: from their definitions, and the doc comments there. */
 
+import { type Variable, bundledServerOptions, variables } from "@tenure/server/settings"
 import * as Predicate from "effect/Predicate"
-import { options, variables } from "../../examples/node-server/src/settings.ts"
-import type { Variable } from "../../examples/node-server/src/variable.ts"
 import { allOptions, fill, flatten } from "./options.ts"
 
 const introduction = `## Variables of the bundled server
@@ -14,8 +13,8 @@ A duration is a number of seconds, or a text such as \`15 seconds\`; items of a 
 export const serverOptions = () =>
   fill({
     title: "the bundled server",
-    sources: "../examples/node-server/src/settings.ts",
-    options,
+    sources: "server/src/settings.ts",
+    options: bundledServerOptions,
     note: undefined,
   })
 
