@@ -1,4 +1,4 @@
-/** Bundles the server and the program that migrates into a file each, beside the licences of what they contain. */
+/** Bundles the server and the migration program into a file each, beside the licences of their parts. */
 
 import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
@@ -9,7 +9,7 @@ import { noticesOf } from "../../../scripts/notices.ts"
 const { values } = parseArgs({
   options: {
     outdir: { type: "string", default: "dist" },
-    // By default the sources of the packages, and with `import` what they publish.
+    // The sources of the packages by default; `import` takes their published files.
     conditions: { type: "string", default: "@tenure/source" },
   },
 })

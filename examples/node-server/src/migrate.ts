@@ -1,4 +1,4 @@
-/** The command `tenure-migrate`, in one file with everything but PGlite. */
+/** The migration program, bundled into one file with everything but PGlite. */
 
 import { main } from "@tenure/postgres/ops/program"
 

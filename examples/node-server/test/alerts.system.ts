@@ -1,4 +1,4 @@
-/** Every alert fires, as Prometheus evaluates it, when it has to and no earlier. */
+/** Prometheus fires every alert when it has to, and no earlier. */
 
 import { readFile, writeFile } from "node:fs/promises"
 import { join } from "node:path"
@@ -24,18 +24,18 @@ interface Rule {
 
 const rules: ReadonlyArray<Rule> = parse(alerts).groups[0].rules
 
-/** How an alert comes to fire. */
+/** Series that make an alert fire. */
 interface Case {
   readonly alert: string
-  /** Series of the job, with a value for each minute, in the notation of promtool. */
+  /** The job's series, with a value for each minute, in promtool's notation. */
   readonly series: Readonly<Record<string, string>>
   /** Minutes at which it is silent. */
   readonly silent: ReadonlyArray<number>
   /** The minute at which it fires. */
   readonly fires: number
-  /** Its labels, beside those of the rule. */
+  /** Its labels, beside those in the rule. */
   readonly labels?: Readonly<Record<string, string>>
-  /** What it says, if that depends on the labels. */
+  /** Its summary, if this depends on the labels. */
   readonly summary?: string
 }
 
@@ -111,14 +111,14 @@ const cases: ReadonlyArray<Case> = [
       "Nothing is sent to webhooks whose secrets need the encryption key k1, which is missing or another one. See TENURE_ENCRYPTION_KEY.",
   },
   {
-    // By the first such attempt: the series begins with it.
+    // After the first such attempt, with which the series begins.
     alert: "TenureSecretsUnreadable",
     series: { [`${attempts}{error_type="SecretUnreadable"}`]: "_ _ 1x20" },
     silent: [1, 8],
     fires: 2,
   },
   {
-    // By one more.
+    // After one more.
     alert: "TenureSecretsUnreadable",
     series: { [`${attempts}{error_type="SecretUnreadable"}`]: "1x10 2x20" },
     silent: [10, 17],
@@ -175,7 +175,7 @@ const cases: ReadonlyArray<Case> = [
   },
 ]
 
-/** What a server shows whose clients, receivers and database are well. */
+/** Metrics without a problem in clients, receivers or the database. */
 const healthy = {
   'up{instance="a"}': "1x120",
   'tenure_store_up{tenure_store_name="audit"}': "1x120",
@@ -184,7 +184,7 @@ const healthy = {
   [`${requests}_count{http_response_status_code="500"}`]: "0+19x120",
   [`${requests}_bucket{http_route="/v2", le="1"}`]: "0+100x120",
   [`${requests}_bucket{http_route="/v2", le="+Inf"}`]: "0+100x120",
-  // Polls that wait.
+  // Long polls.
   [`${requests}_bucket{http_route="/v2/projects/:project_id/events", le="1"}`]: "0x120",
   [`${requests}_bucket{http_route="/v2/projects/:project_id/events", le="+Inf"}`]: "0+100x120",
   // A receiver fails.
@@ -196,7 +196,7 @@ const healthy = {
   'tenure_encryption_key_missing{tenure_encryption_key_id="k1"}': "0x120",
   [`${attempts}{tenure_webhook_outcome="delivered"}`]: "0+2x120",
   [`${attempts}{tenure_webhook_outcome="failed"}`]: "0+1x120",
-  // Once there, they stay so: nobody is told forever.
+  // Webhooks stay disabled: the alert must not last forever.
   tenure_webhook_disabled: "3x120",
   tenure_rate_limit_without_store: "0x120",
   tenure_rate_limit_suspended_keys: "0x120",
@@ -206,11 +206,11 @@ const healthy = {
 
 const file = join(temporaryFolder(), "test.yaml")
 
-/** A series with the label of the job. */
+/** Adds the label of the job to a series. */
 const ofJob = (series: string): string =>
   series.includes("{") ? series.replace("{", '{job="tenure", ') : `${series}{job="tenure"}`
 
-/** Has promtool evaluate the alerts on series. */
+/** Evaluates the alerts on series, by promtool. */
 const evaluate = async (series: Case["series"], expected: ReadonlyArray<object>): Promise<void> => {
   const input_series = Object.entries(series).map(([name, values]) => ({
     series: ofJob(name),
@@ -265,7 +265,7 @@ describe.skipIf(missing !== undefined)(title, () => {
     const server = await startServer({ METRICS_PORT: "0" })
     const [, target = ""] = await server.line(/"Metrics are at http:\/\/(\S+)\/metrics"/)
     await send(server.url, { method: "GET", path: "/v2/projects/demo/memberships" })
-    // At once, rather than after minutes.
+    // So that it fires at once, rather than after minutes.
     const prometheus = await startPrometheus(target, alerts.replaceAll(/^ +for: .*\n/gm, ""))
     onTestFinished(prometheus.stop)
     const query = async (expr: string) =>

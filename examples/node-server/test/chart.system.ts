@@ -1,4 +1,4 @@
-/** The chart, as the real Helm renders it. */
+/** Helm renders the chart as Kubernetes needs it. */
 
 import { readFile } from "node:fs/promises"
 import { fileURLToPath } from "node:url"

@@ -1,4 +1,4 @@
-/** The files that deploy the server agree with its settings, and with each other. */
+/** The deployment files agree with the server's settings, and with each other. */
 
 import { execFile, spawnSync } from "node:child_process"
 import { copyFile, mkdtemp, readFile, rm } from "node:fs/promises"
@@ -85,7 +85,7 @@ describe("the unit of systemd", () => {
     const program = `s|^ExecStart=.*|ExecStart=${process.execPath} server.mjs|`
     await run("sed", ["--in-place", program, join(folder, unit)])
     expect((await run("systemd-analyze", ["verify", instance])).stderr).toBe("")
-    // Of ten, where less is better; the threshold is in tenths.
+    // From 0, the best, to 10; the threshold is in tenths.
     const options = ["security", "--offline=true", "--threshold=15", join(folder, unit)]
     await run("systemd-analyze", options)
     await rm(folder, { recursive: true })
@@ -101,7 +101,7 @@ it("the Compose file sets variables that exist, and gives the server the time to
     read_only: true,
     cap_drop: ["ALL"],
     security_opt: ["no-new-privileges:true"],
-    // By the path that the server reads.
+    // The server reads this path.
     secrets: [server.environment.SEED_FILE.replace("/run/secrets/", "")],
   })
 })
@@ -113,7 +113,7 @@ it("the chart has the version of the packages", async () => {
 
 it("the bundle comes with the licences of what it contains", async () => {
   const notices = await readFile(join(dirname(inject("serverFile")), "NOTICES.txt"), "utf8")
-  // The page of the console is in the bundle, too.
+  // The console's page is in the bundle, too.
   for (const name of ["effect", "ws", "ioredis", "preact", "uplot"]) {
     expect(notices).toMatch(new RegExp(`^${name} \\d+\\.\\d+\\.\\d+ \\(MIT\\)\n\n`, "m"))
   }
@@ -128,7 +128,7 @@ describe("the files for Prometheus and Grafana", async () => {
   it.each(["compose.yaml", "compose.monitoring.yaml"])(
     "%s keeps the schema of Compose",
     async (file) => {
-      // Its ids are those of an older draft than the one that it names.
+      // Its ids are from an older draft than the one that it names.
       const withoutIds = (key: string, value: unknown) =>
         key === "id" && typeof value === "string" ? undefined : value
       const schema = JSON.parse(JSON.stringify(composeSchema), withoutIds)
@@ -137,7 +137,7 @@ describe("the files for Prometheus and Grafana", async () => {
         validateFormats: false,
         validateSchema: false,
       }).compile(schema)
-      // It is older than the name of a project.
+      // The schema is older than the field `name`.
       const { name: _, ...compose } = parse(await contentOf(file))
       validate(compose)
       expect(validate.errors).toBeNull()

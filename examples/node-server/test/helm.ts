@@ -1,4 +1,4 @@
-/** Helm, if it is installed, or else the one in a package of npm, for Linux on x64. */
+/** Helm: the installed one, or else the one in an npm package, for Linux on x64. */
 
 import { join } from "node:path"
 import { findTool, run } from "./tools.ts"

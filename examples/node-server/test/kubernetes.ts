@@ -1,4 +1,4 @@
-/** Manifests of Kubernetes, checked against the schemas that its API publishes. */
+/** Kubernetes manifests, checked against the schemas of its API. */
 
 import { PodMonitor } from "@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/PodMonitor"
 import { readSettings, variables } from "@tenure/server/settings"
@@ -13,7 +13,7 @@ const kinds = { Deployment, NetworkPolicy, PodDisruptionBudget, PodMonitor, Serv
 
 const isKind = (kind: string): kind is keyof typeof kinds => Object.hasOwn(kinds, kind)
 
-/** Returns the objects of a file with several, by kind, or throws what the schema of one does not allow. */
+/** Returns the objects in a file, by kind. Throws if one does not match its schema. */
 export const objectsOf = (text: string): Map<string, ReturnType<JSON["parse"]>> => {
   const objects = new Map<string, ReturnType<JSON["parse"]>>()
   for (const document of parseAllDocuments(text)) {
@@ -29,17 +29,17 @@ export const objectsOf = (text: string): Map<string, ReturnType<JSON["parse"]>> 
 
 type Environment = Readonly<Record<string, string>>
 
-/** The variables that a container sets. */
+/** Returns the variables of a container. */
 export const environmentOf = ({ env }: { readonly env: ReadonlyArray<Environment> }): Environment =>
   Object.fromEntries(env.map(({ name, value }) => [name, value]))
 
-/** The names of variables that the server does not have. */
+/** Returns the names of variables that the server does not have. */
 export const unknownIn = (environment: Environment): ReadonlyArray<string> => {
   const names = new Set<string>(Object.values(variables).map(({ name }) => name))
   return Object.keys(environment).filter((name) => !names.has(name))
 }
 
-/** The seconds that a server with these variables may take from SIGTERM to its end. */
+/** Returns how many seconds a server with these variables may take to stop. */
 export const stopSeconds = ({ DATABASE_MIGRATE: _, ...times }: Environment): number => {
   const { drainDelay, shutdownTimeout } = Result.getOrThrow(readSettings(times))
   return (drainDelay + shutdownTimeout) / 1000

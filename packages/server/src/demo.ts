@@ -98,8 +98,8 @@ const day = 86_400_000
 const json = (body: object): string =>
   `-H 'Content-Type: application/json' -d '${JSON.stringify(body)}'`
 
-/** Prints a command for each endpoint, with the demo project. */
-export const printCurls = (
+/** Formats a command for each endpoint, with the demo project. */
+export const formatCurls = (
   url: string,
   { adminToken, projectId, token, userId }: Demo,
   now: number,

@@ -10,7 +10,7 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Result from "effect/Result"
-import { type Demo, demoIn, describeAnotherKey, printCurls } from "./demo.ts"
+import { type Demo, demoIn, describeAnotherKey, formatCurls } from "./demo.ts"
 import { serveApi, serveMetrics } from "./listening.ts"
 import {
   configureLog,
@@ -94,7 +94,7 @@ const hintOf = (
   url: string,
   demo: Demo | undefined,
 ): string | undefined => {
-  if (demo !== undefined) return printCurls(url, demo, Date.now())
+  if (demo !== undefined) return formatCurls(url, demo, Date.now())
   if (seedFile !== undefined || databaseUrl._tag !== "Folder") return undefined
   return describeAnotherKey(url, databaseUrl.path)
 }

@@ -51,7 +51,7 @@ output.on("error", () => {})
 // A write costs more than many lines, so lines are written together: after 10 ms, or when 16,384 characters
 // are waiting.
 const gatherMillis = 10
-const mostGathered = 16_384
+const maxGathered = 16_384
 
 let lines = ""
 
@@ -82,7 +82,7 @@ export const printLine = (text: string): void => {
   if (output.writableLength + lines.length >= maxPending) return
   if (lines === "") setTimeout(writeLines, gatherMillis)
   lines += `${printable(text)}\n`
-  if (lines.length >= mostGathered) writeLines()
+  if (lines.length >= maxGathered) writeLines()
 }
 
 /** Waits until all lines are written, for at most a second. No line can be written afterwards. */

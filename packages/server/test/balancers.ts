@@ -1,4 +1,4 @@
-/** Load balancers that send to a server only while it says that it is ready. */
+/** Load balancers that send requests only to ready servers. */
 
 import { once } from "node:events"
 import * as Http from "node:http"
@@ -13,7 +13,7 @@ const isReady = (url: string): Promise<boolean> =>
     () => false,
   )
 
-/** Makes the servers behind a balancer, which are asked again and again whether they are ready. */
+/** Makes a pool for a balancer, which polls the readiness of each server. */
 export const makePool = () => {
   const servers = new Map<string, boolean>()
   let turn = 0
@@ -22,11 +22,11 @@ export const makePool = () => {
     for (const url of servers.keys()) void isReady(url).then((isUp) => servers.set(url, isUp))
   }, probeMillis)
   return {
-    /** Adds a server, which gets requests while it is ready. */
+    /** Adds a server. */
     add: (url: string) => void servers.set(url, false),
-    /** The URLs of the servers that were ready when they were last asked. */
+    /** Returns the URLs whose servers were ready in the last poll. */
     ready,
-    /** Returns one of these, each in turn. */
+    /** Returns the next ready URL, in turn. */
     next: () => {
       const urls = ready()
       return new URL(urls[turn++ % urls.length] ?? "http://no-server-is-ready.invalid")
@@ -68,7 +68,7 @@ export const startProxy = async (pool: Pool) => {
   }
 }
 
-/** Starts a balancer of connections, which chooses a server for each of them and reads nothing. */
+/** Starts a balancer for connections, which chooses a server for each and reads nothing. */
 export const startSwitch = async (pool: Pool) => {
   const sockets = new Set<Net.Socket>()
   const server = Net.createServer((near) => {

@@ -1,4 +1,4 @@
-/** The `fetch` of exporters, against servers that hang and that fail. */
+/** The exporters' `fetch`, against servers that hang or fail. */
 
 import { once } from "node:events"
 import { type RequestListener, createServer } from "node:http"
@@ -41,11 +41,11 @@ it.each([
   first.abort()
   const ends = await Promise.allSettled(waiting)
   expect(ends.map(({ status }) => status)).toEqual(Array(8).fill("rejected"))
-  // Those that have ended wait no more.
+  // Requests that have ended do not count.
   const last = new AbortController()
   const again = send(url, { signal: last.signal })
   await expect.poll(() => requests).toBe(9)
-  // Now that the collector has failed, one at a time is enough.
+  // The collector has failed: only one at a time is sent.
   expect(await send(url)).toMatchObject({ status: 400 })
   last.abort()
   await expect(again).rejects.toThrow("aborted")

@@ -1,4 +1,4 @@
-/** The server as a process on PostgreSQL, which is stopped, broken, migrated, and shared with other processes. */
+/** The server on PostgreSQL: outages, migrations, other processes on the same database. */
 
 import { postgres } from "@tenure/postgres"
 import { type Receiver, startReceiver } from "@tenure/testing/conformance"
@@ -32,10 +32,10 @@ const extendOne = (server: Server, userId: string) =>
 const eventsOf = (receiver: Receiver, from = 0): Set<string | undefined> =>
   new Set(receiver.received.slice(from).map(({ headers }) => headers["webhook-id"]))
 
-/** Lets the claims of processes that have ended expire, as they do with time. */
+/** Ends the leases of killed processes now, rather than after their time. */
 const expireClaims = () => query("UPDATE tenure.leases SET until = clock_timestamp()")
 
-/** The line of the log that has a request's id, and matches. */
+/** Returns the matching log line for a request. */
 const lineOf = async (server: Server, requestId: string, pattern: string): Promise<unknown> => {
   const [line] = await server.line(new RegExp(`^(?=.*${requestId})(?=.*${pattern}).*$`))
   return JSON.parse(line)
@@ -156,7 +156,7 @@ describe("a server with a database", () => {
     const users = Array.from({ length: 20 }, (_, index) => String(1001 + index))
     const answers = await Promise.all(users.map((userId) => extendOne(first, userId)))
     expect(answers.map(({ status }) => status)).toEqual(users.map(() => 200))
-    // Kills the server after four attempts that have failed, during the fifth, and before the rest.
+    // Kills the server after four failed attempts, during the fifth.
     await receiver.until(5)
     first.kill("SIGKILL")
     await first.ended
@@ -183,7 +183,7 @@ describe("a server with a database", () => {
     const readiness = async () => (await fetch(`${server.url}/readyz`)).status
     expect(await readiness()).toBe(200)
     await database.halt()
-    // An answer holds for a second.
+    // The readiness is cached for a second.
     await expect.poll(readiness).toBe(503)
     expect((await fetch(`${server.url}/healthz`)).status).toBe(200)
     const { request_id } = Object((await extendOne(server, "1003")).body)

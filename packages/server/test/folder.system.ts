@@ -1,4 +1,4 @@
-/** The server on a folder, as it is without settings. */
+/** The server on a folder, its default. */
 
 import { execFile } from "node:child_process"
 import { stat } from "node:fs/promises"
@@ -15,7 +15,7 @@ const other = temporaryFolder()
 const environment = { DATABASE_URL: `file:${path}` }
 const member = "/v2/projects/demo/memberships/1001"
 
-/** The commands that a server has printed, without what depends on the time and the port. */
+/** Returns the commands that a server has printed, without times and ports. */
 const commandsOf = ({ lines }: Program) =>
   lines
     .filter((line) => line.startsWith("curl"))

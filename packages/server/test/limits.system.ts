@@ -1,4 +1,4 @@
-/** Rate limits on Redis. */
+/** Servers share rate limits on Redis, and do without it during an outage. */
 
 import { freePort, send } from "@tenure/testing/conformance"
 import { Redis } from "ioredis"

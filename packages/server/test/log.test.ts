@@ -1,3 +1,5 @@
+/** The log escapes text for terminals, and joins the reasons for a failure. */
+
 import { describe, expect, it } from "vitest"
 import { printable, reasonsOf } from "../src/log.ts"
 

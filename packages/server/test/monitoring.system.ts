@@ -1,4 +1,4 @@
-/** The server as a process, as Prometheus and OpenTelemetry's collectors see it. */
+/** Metrics for Prometheus, and metrics and traces for an OpenTelemetry collector. */
 
 import { once } from "node:events"
 import { type ServerResponse, createServer } from "node:http"
@@ -11,7 +11,7 @@ import type { Environment } from "./world.ts"
 
 afterEach(endAll)
 
-/** Starts a server that serves its metrics, and returns their URL as well. */
+/** Starts a server with metrics, and returns their URL as well. */
 const startMonitored = async (environment: Environment = {}) => {
   const server = await startServer({ METRICS_PORT: "0", ...environment })
   const [, metricsUrl = ""] = await server.line(/"Metrics are at (\S+)\/metrics"/)
@@ -65,7 +65,7 @@ interface Export {
   readonly body: Buffer
 }
 
-/** Starts a collector of OpenTelemetry that keeps what it gets, and answers as it is told. */
+/** Starts a collector that keeps all exports, and answers with a given status. */
 const startCollector = async (
   answer: (response: ServerResponse) => void = (response) => response.writeHead(200).end(),
 ) => {
@@ -101,7 +101,7 @@ const startExporting = (environment: Environment) =>
     ...environment,
   })
 
-/** Stops a server, and returns what it has printed. */
+/** Stops a server, and returns its output. */
 const stop = async (server: Server): Promise<string> => {
   server.kill("SIGTERM")
   const { code, stdout } = await server.ended

@@ -1,4 +1,4 @@
-/** Starts programs as a user does. */
+/** Starts the bundled server and the receiver as programs. */
 
 import { spawn } from "node:child_process"
 import { createInterface } from "node:readline"
@@ -17,13 +17,13 @@ const receiver = fileURLToPath(
   new URL("../../../examples/webhook-receiver/src/main.ts", import.meta.url),
 )
 
-/** The programs: what Node is started with. */
+/** The arguments to Node for each program. */
 const programs = {
   "node-server": [inject("serverFile")],
   "webhook-receiver": ["-C", "@tenure/source", receiver],
 }
 
-/** The result of a program. */
+/** The exit code and output of a program that has ended. */
 interface Ended {
   readonly code: number | null
   readonly stdout: string
@@ -32,9 +32,9 @@ interface Ended {
 
 /** A running program. */
 export interface Program {
-  /** Waits for a line of the output that matches the pattern. */
+  /** Waits for a matching line in the output. */
   readonly line: (pattern: RegExp) => Promise<RegExpExecArray>
-  /** The lines of the output so far. */
+  /** The output so far, in lines. */
   readonly lines: ReadonlyArray<string>
   readonly kill: (signal: NodeJS.Signals) => void
   readonly ended: Promise<Ended>
@@ -42,7 +42,7 @@ export interface Program {
 
 const running = new Set<Program>()
 
-/** Starts a program with the given environment alone, in memory unless that names a database. */
+/** Starts a program with the given environment alone. Without `DATABASE_URL`, its data are in memory. */
 export const start = (
   name: keyof typeof programs,
   environment: Readonly<Record<string, string>>,

@@ -1,4 +1,4 @@
-/** The bundled server as a process, killed and started again. The system suite has the rest of what it does. */
+/** The bundled server is killed and started again. All other tests of the process are in the system suite. */
 
 import { randomUUID } from "node:crypto"
 import { startReceiver } from "@tenure/testing/conformance"
@@ -18,11 +18,11 @@ afterEach(endAll)
 
 it("a server that is killed has lost nothing when it is started again, and sends what it had begun to send", async () => {
   const receiver = await startReceiver((response) => {
-    // The first attempt is never answered.
+    // The first attempt gets no response.
     if (receiver.received.length > 1) response.writeHead(204).end()
   })
   onTestFinished(receiver.close)
-  // Of this run: the database may have projects and keys of an earlier one.
+  // A new name, because the database may have projects and keys from an earlier run.
   const [id, token] = [randomUUID(), randomUUID()]
   const seed = { projects: [{ id, api_keys: [{ token, role: "operator" }] }] }
   const environment = {

@@ -17,13 +17,13 @@ const { environment, query } = await startDatabase(2 * clientsOfEach, {
   RATE_LIMIT_PER_KEY: "1000000",
   RATE_LIMIT_PER_IP: "1000000",
   RATE_LIMIT_BURST: "1000000",
-  // Much longer than a balancer takes to notice.
+  // Ten times as long as a balancer takes to notice.
   DRAIN_DELAY: "1",
 })
 
 afterEach(endAll)
 
-/** Makes a client that keeps its connection, and never sends a request again. */
+/** Makes a client that keeps its connection, and never repeats a request. */
 const makeClient = (url: string) => {
   const agent = new Http.Agent({ keepAlive: true, maxSockets: 1 })
   const headers = { authorization: "Bearer a-token", "content-type": "application/json" }
@@ -39,19 +39,19 @@ const makeClient = (url: string) => {
   return { call, close: () => agent.destroy() }
 }
 
-/** The changes that the audit trail has. */
+/** Reads the changes in the audit trail. */
 const recorded = async (): Promise<ReadonlyArray<string>> => {
   const rows = await query("SELECT user_id, to_date FROM tenure.audit WHERE action = 'extended'")
   return rows.map((row) => `${row["user_id"]} ${Object(row["to_date"]).toISOString()}`).toSorted()
 }
 
-/** Migrates as a later version would whose tables this one can use. */
+/** Migrates as a later version with compatible tables would. */
 const migrateFurther = () =>
   query(
     "INSERT INTO tenure.migrations (version, is_breaking, digest) SELECT max(version) + 1, false, '' FROM tenure.migrations",
   )
 
-/** The change that a notification tells of. */
+/** Returns the change in a notification. */
 const changeOf = (body: string): string => {
   const { new_end_date, user_id } = JSON.parse(body).data
   return `${user_id} ${new_end_date}`
@@ -59,7 +59,7 @@ const changeOf = (body: string): string => {
 
 type Client = ReturnType<typeof makeClient>
 
-/** Has each client extend the membership of a user again and again, until the signal. */
+/** Lets each client extend memberships until the signal. */
 const extendUntil = async (signal: AbortSignal, clients: ReadonlyArray<Client>) => {
   const acknowledged: Array<string> = []
   const failures: Array<string> = []

@@ -1,3 +1,5 @@
+/** Samplers decide as OpenTelemetry describes them. */
+
 import * as Context from "effect/Context"
 import * as Option from "effect/Option"
 import { NativeSpan, externalSpan } from "effect/Tracer"

@@ -1,3 +1,5 @@
+/** Seed files are planned and stored, or refused with the path of the wrong entry. */
+
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -142,7 +144,7 @@ describe("a seed file", () => {
       expect(yield* memberships.findProject("p2")).toMatchObject({ memberships: 0 })
       expect((yield* memberships.find(changed)).endDate).toBe(Date.parse(later))
       const rows = yield* memberships.history({ projectId: "p1", limit: 10_000 })
-      // 2,499 were missing at first, and one at the second time.
+      // 2,499 were missing the first time, and one the second time.
       expect(rows.filter(({ action }) => action === "imported")).toHaveLength(2500)
     }).pipe(layer),
   )

@@ -1,4 +1,4 @@
-/** The server as a process: its settings, its log, its signals, and the receiver of the examples. */
+/** The server as a process: settings, log, signals, webhooks. */
 
 import { execFile } from "node:child_process"
 import { once } from "node:events"
@@ -40,13 +40,13 @@ const SEED_FILE = await writeJson(folder, seed)
 
 const startSeeded = (environment: Environment = {}) => startServer({ SEED_FILE, ...environment })
 
-/** Runs a command that the server has printed, and returns the response. */
+/** Runs a printed command, and returns the response. */
 const runCurl = async (command: string): Promise<unknown> => {
   const { stdout } = await promisify(execFile)("sh", ["-c", command.replace("curl ", "curl -s ")])
   return JSON.parse(stdout)
 }
 
-/** Starts a receiver, and a server with a webhook to it, whose membership then changes. */
+/** Starts a receiver and a server with a webhook to it, and changes a membership. */
 const startSending = async (
   environment: Environment,
   answer?: Parameters<typeof startReceiver>[0],
@@ -59,7 +59,7 @@ const startSending = async (
   return { receiver, server }
 }
 
-/** Connects a client that begins a request, and does not go on. */
+/** Connects a client that begins a request, and then sends nothing. */
 const startSlowClient = async ({ url }: Server, ...lines: ReadonlyArray<string>) => {
   const client = connect(Number(new URL(url).port), "127.0.0.1")
   onTestFinished(() => void client.destroy())
@@ -227,7 +227,7 @@ describe("the settings", () => {
     expect(await call(server, "POST", webhooks, webhook)).toMatchObject({ status: 422 })
     const { headers, status } = await call(server, "GET", webhooks)
     expect(status).toBe(429)
-    // Without a suspension, it is a minute at most.
+    // Without a suspension, at most a minute.
     expect(Number(headers["retry-after"])).toBeGreaterThan(60)
   })
 
@@ -397,7 +397,7 @@ describe("on SIGTERM, SIGHUP and SIGINT", () => {
 
   it("the server does not wait for requests after a second Ctrl+C, and for them after one that npm repeats", async () => {
     const server = await startSeeded({ SHUTDOWN_TIMEOUT: "600" })
-    // A request whose body does not come.
+    // The body of this request never arrives.
     await startSlowClient(
       server,
       `PATCH ${member}/extend HTTP/1.1`,

@@ -1,3 +1,5 @@
+/** Variables are read, refused, and recognized when they are misspelled. */
+
 import * as Result from "effect/Result"
 import { describe, expect, it } from "vitest"
 import { describeMisspelledVariables, readSettings, variables } from "../src/settings.ts"
@@ -196,7 +198,7 @@ describe("a variable", () => {
   })
 })
 
-// What shells, containers, Kubernetes, Mesos, systemd, platforms, build tools and other programs set.
+// Variables from shells, containers, Kubernetes, Mesos, systemd, platforms, build tools and other programs.
 const foreign = `
   PATH HOME HOSTNAME USER LOGNAME SHELL SHLVL PWD OLDPWD TERM LANG LC_ALL TZ MAIL EDITOR PAGER DISPLAY HOSTTYPE
   OSTYPE COLUMNS LINES TMPDIR LD_LIBRARY_PATH SSL_CERT_FILE SSL_CERT_DIR HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY

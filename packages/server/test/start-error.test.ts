@@ -1,3 +1,5 @@
+/** A server that cannot listen says which variable to change. */
+
 import { describe, expect, it } from "vitest"
 import { variables } from "../src/settings.ts"
 import { startErrorFromListening } from "../src/start-error.ts"

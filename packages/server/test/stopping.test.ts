@@ -1,3 +1,5 @@
+/** A server stops on a signal, in time or not. */
+
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { describe, expect, it } from "vitest"

@@ -1,4 +1,4 @@
-/** What tests of the server share: seed files, requests to its API, and a database. */
+/** Helpers for tests of the server: seed files, requests to its API, databases. */
 
 import { randomUUID } from "node:crypto"
 import { mkdtempSync } from "node:fs"
@@ -19,14 +19,14 @@ export const extend = "2099-01-01T00:00:00.000Z"
 
 export const project = "/v2/projects/p1"
 
-/** Makes a folder, which is removed after the tests of a file. */
+/** Makes a folder, which is removed after the file's tests. */
 export const temporaryFolder = (): string => {
   const folder = mkdtempSync(join(tmpdir(), "tenure-"))
   afterAll(() => rm(folder, { recursive: true }))
   return folder
 }
 
-/** Writes a file of JSON, or of text, and returns its path. */
+/** Writes a value as JSON, or a text as it is, to a new file. Returns the path. */
 export const writeJson = async (folder: string, content: unknown): Promise<string> => {
   const path = join(folder, `${randomUUID()}.json`)
   await writeFile(path, typeof content === "string" ? content : JSON.stringify(content))
@@ -79,8 +79,8 @@ export const queryOn =
     )
 
 /**
- * Starts a PostgreSQL for the tests of a file. Returns the variables of a server on it, which has a project with members
- * from 1001 on.
+ * Starts a PostgreSQL for the file's tests. Returns variables for a server on it, with a project whose members
+ * are 1001, 1002, and so on.
  */
 export const startDatabase = async (members: number, more: Environment) => {
   const database = await startPostgres()
