@@ -9,14 +9,9 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Queue from "effect/Queue"
 import type { SqlError } from "effect/sql/SqlError"
+import { type Connection, failOnLockTimeouts, openPooled, within } from "./connection/connection.ts"
 import type { Executor, Server } from "./connection/executor.ts"
-import {
-  type Connection,
-  failOnLockTimeouts,
-  maxTimeoutMillis,
-  openPooled,
-  within,
-} from "./connection/pool.ts"
+import { maxTimeoutMillis } from "./connection/round-trip.ts"
 import { textParam } from "./sql/values.ts"
 
 /** Changes. Each is there once, however often it is told. */

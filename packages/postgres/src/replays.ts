@@ -16,7 +16,7 @@ import {
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import type { Executor } from "./connection/executor.ts"
-import { makeFairSemaphore } from "./connection/pool.ts"
+import { makeFairSemaphore } from "./connection/fair-semaphore.ts"
 import { takeFromRun } from "./delivered-runs.ts"
 import type { IdempotencyStore } from "./idempotency.ts"
 import type { Notifications } from "./notifications.ts"

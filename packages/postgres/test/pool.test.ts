@@ -7,18 +7,18 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Redacted from "effect/Redacted"
 import { inject } from "vitest"
+import { failOnLockTimeouts } from "../src/connection/connection.ts"
+import { makeConnections } from "../src/connection/connections.ts"
+import { makeFairSemaphore } from "../src/connection/fair-semaphore.ts"
 import {
   answerTimeoutMillis,
   capRoundTrip,
-  failOnLockTimeouts,
-  makeConnections,
-  makeFairSemaphore,
   maxTimeoutMillis,
   openTimeoutMillis,
   overdueAfterMillis,
   unknownRoundTrip,
   updateRoundTrip,
-} from "../src/connection/pool.ts"
+} from "../src/connection/round-trip.ts"
 
 describe("the time that a connection may take", () => {
   const far = updateRoundTrip(unknownRoundTrip, { roundTrip: 400, opening: 2000 })

@@ -17,6 +17,8 @@ import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import { type SqlError, isSqlError } from "effect/sql/SqlError"
+import { type Connection, failOnLockTimeouts, waitForLockTimeouts } from "./connection.ts"
+import { makeConnections } from "./connections.ts"
 import {
   isAbsent,
   isConflict,
@@ -28,16 +30,8 @@ import {
 } from "./errors.ts"
 import { type Health, makeHealth } from "./health.ts"
 import { HostTransaction, type IdentityRow, findIdentity, toNamedRows } from "./host-transaction.ts"
-import {
-  type Connection,
-  type ConnectionPool,
-  failOnLockTimeouts,
-  makeConnectionPool,
-  makeConnections,
-  maxTimeoutMillis,
-  observePool,
-  waitForLockTimeouts,
-} from "./pool.ts"
+import { type ConnectionPool, makeConnectionPool, observePool } from "./pool.ts"
+import { maxTimeoutMillis } from "./round-trip.ts"
 
 /**
  * Whether the database runs in this process, as that of `@tenure/embedded` does. Then it answers for as

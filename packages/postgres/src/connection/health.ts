@@ -7,18 +7,15 @@ import type * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import { type SqlError, isSqlError } from "effect/sql/SqlError"
 import { integersParam } from "../sql/values.ts"
+import { type Connection, failOnLockTimeouts, within } from "./connection.ts"
+import type { BusyConnections, Connections } from "./connections.ts"
 import { isCrowded } from "./errors.ts"
 import {
-  type BusyConnections,
-  type Connection,
-  type Connections,
   answerTimeoutMillis,
-  failOnLockTimeouts,
   maxTimeoutMillis,
   openTimeoutMillis,
   overdueAfterMillis,
-  within,
-} from "./pool.ts"
+} from "./round-trip.ts"
 
 /**
  * Returns whether the database refuses changes, as a standby does, and which of the server's processes
