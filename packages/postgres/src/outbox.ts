@@ -21,6 +21,7 @@ import type { IdempotencyStore } from "./idempotency.ts"
 import type { Notifications } from "./notifications.ts"
 import * as statements from "./outbox.sql.ts"
 import { makeReplays } from "./replays.ts"
+import * as settlements from "./settlements.sql.ts"
 import { type AcceptedItemRow, hasDeliveries, pickForm, withAndWithoutKey } from "./sql/clauses.ts"
 import { instantParam, integerParam, textParam, uuidParam, uuidsParam } from "./sql/values.ts"
 
@@ -28,7 +29,7 @@ import { instantParam, integerParam, textParam, uuidParam, uuidsParam } from "./
 const gatherMillis = 25
 
 /** A settlement, and whether something waits for it. */
-interface GatheredSettling extends statements.Settling {
+interface GatheredSettling extends settlements.Settling {
   readonly isUrgent: boolean
 }
 
@@ -45,8 +46,8 @@ export const makePostgresOutbox = Effect.fnUntraced(function* (
     listDeliveries: statements.listDeliveries(schema),
     listAttempted: statements.listAttempted(schema),
     findEvent: statements.findEvent(schema),
-    settle: statements.settle(schema),
-    endDisabled: statements.endDisabled(schema),
+    settle: settlements.settle(schema),
+    endDisabled: settlements.endDisabled(schema),
     backlog: statements.backlog(schema),
   }
   const claiming = yield* makeClaiming(executor, notifications)
@@ -55,9 +56,9 @@ export const makePostgresOutbox = Effect.fnUntraced(function* (
   const notifyAfterCommit = executor.afterCommit(notifications.notify)
 
   /** Settles claims. Returns for each what came of it. */
-  const settleMany = Effect.fnUntraced(function* (all: ReadonlyArray<statements.Settling>) {
-    const rows = yield* executor.executeApart<statements.SettledRow>(
-      ...statements.pickSettle(sql.settle, all),
+  const settleMany = Effect.fnUntraced(function* (all: ReadonlyArray<settlements.Settling>) {
+    const rows = yield* executor.executeApart<settlements.SettledRow>(
+      ...settlements.pickSettle(sql.settle, all),
     )
     if (hasDeliveries(rows) || rows.some((row) => row.has_next)) yield* notifications.notify
     const disabled = all.filter(({ settlement }) => settlement._tag === "Disabled")
@@ -65,7 +66,7 @@ export const makePostgresOutbox = Effect.fnUntraced(function* (
       const webhookIds = disabled.map((one) => one.claim.webhook.webhookId)
       yield* executor.executeApart(sql.endDisabled, [uuidsParam(webhookIds)])
     }
-    return statements.settledOf(all, rows)
+    return settlements.settledOf(all, rows)
   })
 
   /** Publishes events, of which one alone may have a key. Returns for each whether its project exists. */

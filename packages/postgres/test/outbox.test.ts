@@ -21,7 +21,7 @@ import * as Logger from "effect/Logger"
 import * as References from "effect/References"
 import * as Schedule from "effect/Schedule"
 import { postgresLayer } from "../src/index.ts"
-import { type SettledRow, pickSettle, settle } from "../src/outbox.sql.ts"
+import { type SettledRow, pickSettle, settle } from "../src/settlements.sql.ts"
 import { blocksReadBy } from "./blocks.ts"
 import {
   claimAll,

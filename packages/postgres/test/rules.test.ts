@@ -39,8 +39,9 @@ import * as Effect from "effect/Effect"
 import fc from "fast-check"
 import { bodyWithoutUser, mentionsUser as mentionsUserSql } from "../src/erasure.ts"
 import { migrate } from "../src/index.ts"
-import { type BacklogRow, backlog, concurrencyAfter, toBacklog } from "../src/outbox.sql.ts"
+import { type BacklogRow, backlog, toBacklog } from "../src/outbox.sql.ts"
 import { currentFullAt, tokensLeft } from "../src/rate-limits.ts"
+import { concurrencyAfter } from "../src/settlements.sql.ts"
 import { effectiveDateLocked, effectiveEndDateSql, nextCheckOf } from "../src/sql/clauses.ts"
 import {
   type Integer,
