@@ -6,7 +6,7 @@ import { EndDate, type Event, MembershipStore, Millis } from "@tenure/core/store
 import { Fixture } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import { type LookRow, lookForChecks } from "../src/expiry.ts"
+import { type LookRow, lookForChecks } from "../src/expiry-passes.ts"
 import { during, duringSteps, sql, testsOn, waitingOn } from "./harness.ts"
 
 const schema = "expiry"

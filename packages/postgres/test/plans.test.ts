@@ -10,17 +10,19 @@ import { cursorParams, mostBulkRows, projectHistory, userHistory } from "../src/
 import { readMinutes, readQuarters } from "../src/delivery-counts.ts"
 import { listTroubled, readProgress } from "../src/delivery-progress.ts"
 import {
-  type ProjectsDueRow,
   beginExpiryPasses,
   continueExpiryPass,
+  lookForChecks,
+  passParams,
+} from "../src/expiry-passes.ts"
+import {
+  type ProjectsDueRow,
   findDue,
   findDueOf,
   findDueOfParams,
   findDueParams,
   findProjectsDue,
   findProjectsDueParams,
-  lookForChecks,
-  passParams,
 } from "../src/expiry.ts"
 import { migrate } from "../src/index.ts"
 import { listMemberships, listMembershipsWithPrefix } from "../src/memberships.sql.ts"

@@ -10,14 +10,9 @@ import { type CellPlace, cellSchema } from "../connection/cells.ts"
 import { parseUrl, toClientConfig } from "../connection/url.ts"
 import { postgresOptions } from "../index.ts"
 import { quoted } from "../sql/clauses.ts"
-import {
-  type MoveObserver,
-  type MoveSurroundings,
-  cancelMove,
-  findName,
-  moveCell,
-} from "./move-cell.ts"
+import { type MoveObserver, type MoveSurroundings, cancelMove, moveCell } from "./move-cell.ts"
 import type { MoveServer } from "./move-checks.ts"
+import { findName } from "./replication.ts"
 
 /** How moves are made. */
 

@@ -8,11 +8,8 @@
 
 import type { PgClient, PgClientConfig } from "@effect/sql-pg/PgClient"
 import * as PgConnection from "@effect/sql-pg/PgConnection"
-import * as Clock from "effect/Clock"
-import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
-import type { SqlClient } from "effect/sql/SqlClient"
 import { type SqlError, isSqlError } from "effect/sql/SqlError"
 import {
   cellSchema,
@@ -26,9 +23,20 @@ import {
 import { isLockTimeout, isLostRace } from "../connection/errors.ts"
 import { createTables, holds, moveLock, schemaExists } from "../schema/migrate.ts"
 import { quoted } from "../sql/clauses.ts"
-import { flagsParam, integerParam, textParam, textsParam, uuidParam } from "../sql/values.ts"
+import { flagsParam, integerParam, textParam, textsParam } from "../sql/values.ts"
 import { copyDays } from "./copy-database.ts"
 import { type CellMove, type GrantRow, type MoveServer, checkEnds, refuse } from "./move-checks.ts"
+import {
+  type MoveProgress,
+  arrivalMillis,
+  catchUp,
+  detach,
+  dropSubscription,
+  patiently,
+  readName,
+  sendMarker,
+  waitForCopy,
+} from "./replication.ts"
 
 /** The steps of a move, in their order. */
 export const moveSteps = [
@@ -46,14 +54,6 @@ export const moveSteps = [
 
 /** A step of a move that has been done. */
 export type MoveStep = (typeof moveSteps)[number]
-
-/** How much of a cell has been copied. */
-export interface MoveProgress {
-  readonly tables: number
-  readonly allTables: number
-  readonly bytes: number
-  readonly allBytes: number
-}
 
 /** What a caller hears of a move. */
 export interface MoveObserver {
@@ -120,66 +120,6 @@ const readState = Effect.fnUntraced(function* ({ schema, source, target }: CellM
 
 const describeState = ({ schema, source, target }: CellMove, state: MoveState): string =>
   `The cell cannot move: ${source.name} has ${state.isAtSource ? "" : "no "}${schema} and ${state.isDecided ? "" : "no "}${movedSchema(schema)}, and ${schema} at ${target.name} is ${state.target}. Remove the schema that is not in use.`
-
-/** The name of the publication, the subscription and its slot, which all databases of a server share. */
-export const findName = (schema: string): string =>
-  `SELECT 'tenure_move_' || left(md5(current_database() || ' ${schema}'), 16) AS name`
-
-const readName = ({ schema, source }: CellMove) =>
-  Effect.map(
-    source.client.unsafe<{ readonly name: string }>(findName(schema)),
-    ([row]) => row?.name ?? "",
-  )
-
-/** Returns the slots at the source of a subscription: its own and those with which tables are copied. */
-const findSubscription = `
-  SELECT 'pg_' || oid || '\\_sync\\_%\\_' || (SELECT system_identifier FROM pg_control_system()) AS slots
-  FROM pg_subscription WHERE subname = $1
-`
-
-const dropSlots = `
-  SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots
-  WHERE (slot_name = $1 OR slot_name LIKE $2) AND NOT active
-`
-
-const slotsExist = `
-  SELECT EXISTS (
-    SELECT FROM pg_replication_slots WHERE slot_name = $1 OR slot_name LIKE $2
-  ) AS holds
-`
-
-/** Ends the subscription at the target without the source, which may be away for good. */
-const dropSubscription = Effect.fnUntraced(function* (target: SqlClient, name: string) {
-  const [found] = yield* target.unsafe<{ readonly slots: string }>(findSubscription, [
-    textParam(name),
-  ])
-  if (found === undefined) return undefined
-  yield* target.unsafe(`ALTER SUBSCRIPTION ${name} DISABLE`)
-  yield* target.unsafe(`ALTER SUBSCRIPTION ${name} SET (slot_name = NONE)`)
-  yield* target.unsafe(`DROP SUBSCRIPTION ${name}`)
-  return found.slots
-})
-
-const patiently = { times: 100, schedule: Schedule.spaced("50 millis") }
-
-/** Ends the replication: nothing of it stays behind. */
-const detach = Effect.fnUntraced(function* (move: CellMove) {
-  const { source, target } = move
-  const name = yield* readName(move)
-  const copying = yield* dropSubscription(target.client, name)
-  const params = [textParam(name), textParam(copying)]
-  // Those who sent to the subscription may take a moment to notice its end.
-  const areGone = Effect.gen(function* () {
-    yield* source.client.unsafe(dropSlots, params)
-    return !(yield* holds(source.client, slotsExist, params))
-  })
-  const gone = yield* Effect.repeat(areGone, { ...patiently, until: (are) => are })
-  if (!gone)
-    return yield* refuse(
-      `The replication slot ${name} of ${source.name} is still in use. Repeat the command.`,
-    )
-  yield* source.client.unsafe(`DROP PUBLICATION IF EXISTS ${name}`)
-})
 
 /** Drops a schema that statements may still read. They must not wait behind it. */
 const dropSchema = (client: PgClient, schema: string) => {
@@ -300,96 +240,6 @@ const createCopy = (
 
 /** Quotes a text for a statement that takes no parameters. */
 const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`
-
-const readProgress = `
-  SELECT s.subenabled AS is_enabled,
-         count(*) FILTER (WHERE r.srsubstate IN ('r', 's'))::integer AS tables,
-         count(*)::integer AS all_tables
-  FROM pg_subscription s JOIN pg_subscription_rel r ON r.srsubid = s.oid
-  WHERE s.subname = $1 GROUP BY s.oid, s.subenabled
-`
-
-interface ProgressRow {
-  readonly is_enabled: boolean
-  readonly tables: number
-  readonly all_tables: number
-}
-
-const readSize = (schema: string): string => `
-  SELECT coalesce(sum(pg_table_size(c.oid)), 0)::float8 AS bytes
-  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-  WHERE n.nspname = '${schema}' AND c.relkind = 'r'
-`
-
-interface SizeRow {
-  readonly bytes: number
-}
-
-const progressMillis = 20
-
-// Ever less often: a copy may take hours, and each look reads the sizes of all files.
-const pauseAfterPoll = (polls: number): number => Math.min(1000, progressMillis * polls)
-
-/** Waits until all tables are copied. */
-const waitForCopy = Effect.fnUntraced(function* (
-  { schema, source, target }: CellMove,
-  name: string,
-  { onProgress }: MoveObserver,
-) {
-  const [all] = yield* source.client.unsafe<SizeRow>(readSize(schema))
-  for (let polls = 1; ; polls++) {
-    const [row] = yield* target.client.unsafe<ProgressRow>(readProgress, [textParam(name)])
-    if (row?.is_enabled === false)
-      return yield* refuse(
-        `The subscription ${name} of ${target.name} has failed: the server's log says why.`,
-      )
-    if (row !== undefined) {
-      const [size] = yield* target.client.unsafe<SizeRow>(readSize(schema))
-      onProgress({
-        tables: row.tables,
-        allTables: row.all_tables,
-        bytes: size?.bytes ?? 0,
-        allBytes: all?.bytes ?? 0,
-      })
-      if (row.tables === row.all_tables) return
-    }
-    yield* Effect.sleep(pauseAfterPoll(polls))
-  }
-})
-
-// How long writers wait for the last changes to arrive. If that takes longer, they go on, and the switch is tried again.
-const arrivalMillis = 300
-
-/** Adds a row at the source, which comes after all that is committed, and waits until it is at the target. */
-const sendMarker = Effect.fnUntraced(function* (
-  { schema, source, target }: CellMove,
-  name: string,
-  millis: number,
-) {
-  const id = (yield* WebCrypto).randomUUID()
-  const since = yield* Clock.currentTimeMillis
-  const params = [uuidParam(id)]
-  yield* source.client.unsafe(`INSERT INTO ${quoted(schema)}.move_markers VALUES ($1)`, params)
-  for (;;) {
-    const query = `SELECT EXISTS (SELECT FROM ${quoted(schema)}.move_markers WHERE id = $1) AS holds`
-    if (yield* holds(target.client, query, params)) break
-    const waited = (yield* Clock.currentTimeMillis) - since
-    if (waited > millis) break
-    if (waited > arrivalMillis) {
-      const [row] = yield* target.client.unsafe<ProgressRow>(readProgress, [textParam(name)])
-      if (row?.is_enabled !== true)
-        return yield* refuse(
-          `The subscription ${name} of ${target.name} has failed: the server's log says why.`,
-        )
-      yield* Effect.sleep(progressMillis)
-    }
-  }
-  return (yield* Clock.currentTimeMillis) - since
-})
-
-/** Waits until changes arrive at once. */
-const catchUp = (move: CellMove, name: string) =>
-  Effect.repeat(sendMarker(move, name, Infinity), { until: (millis) => millis < arrivalMillis })
 
 const listSequences = (schema: string): string => `
   SELECT string_agg(
@@ -556,7 +406,7 @@ const begin = Effect.fnUntraced(function* (
      WITH (create_slot = false, synchronous_commit = off, disable_on_error = true)`,
   )
   yield* onStep("subscribed")
-  yield* waitForCopy(move, name, observer)
+  yield* waitForCopy(move, name, observer.onProgress)
   yield* target.client.unsafe(`ANALYZE ${published}`)
   yield* catchUp(move, name)
   yield* switchOver(move, gate, name, observer)

@@ -38,7 +38,8 @@ export {
 export { type ServerOptions } from "../cells.ts"
 export { type CopyProgress } from "./copy-database.ts"
 export { MoveRefused } from "./move-checks.ts"
-export { type MoveObserver, type MoveProgress, type MoveStep, silent } from "./move-cell.ts"
+export { type MoveObserver, type MoveStep, silent } from "./move-cell.ts"
+export { type MoveProgress } from "./replication.ts"
 
 /** What is needed of the package `@tenure/embedded`, which only those who have a folder install. */
 interface Embedded {
