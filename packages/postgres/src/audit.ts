@@ -82,7 +82,7 @@ export const projectHistory = (schema: string): string =>
   )
 
 /** The most rows of all memberships that a page of a user's history is made from. */
-export const mostBulkRows = 500
+export const maxBulkRows = 500
 
 /**
  * Returns what a page of the history of the user `$5` is made from, older than the cursor `$3` and `$4`: the newest `$2` rows
@@ -111,7 +111,7 @@ export const userHistory = (schema: string): string => `
       AND b.action IN ('${bulkActions.set}', '${bulkActions.neverShorten}', '${bulkActions.extendBy}', 'bulk_undone')
       AND ${placeOf("b")} < ${cursorIn(schema, "$3", "$4")}
       AND ${placeOf("b")} > (coalesce((SELECT seq FROM before), -1), coalesce((SELECT id FROM before), -1))
-    ORDER BY ${newestFirst("b")} LIMIT ${mostBulkRows}
+    ORDER BY ${newestFirst("b")} LIMIT ${maxBulkRows}
   ),
   member AS MATERIALIZED (
     SELECT p.number, coalesce(
@@ -214,8 +214,8 @@ const recordDisclosure = (schema: string): string => `
 const recordDisclosureParams = (
   projectId: ProjectId,
   { action, subject }: Disclosure,
-  occasion: ChangeContext,
-) => [textParam(projectId), textParam(action), textParam(subject), ...changeContextParams(occasion)]
+  context: ChangeContext,
+) => [textParam(projectId), textParam(action), textParam(subject), ...changeContextParams(context)]
 
 /** Makes the part of the store that reads the audit trail, and adds disclosures to it. */
 export const makeAuditTrail = (
@@ -230,8 +230,8 @@ export const makeAuditTrail = (
   }
 
   return {
-    recordShown: Effect.fnUntraced(function* (projectId, shown, occasion) {
-      const params = recordDisclosureParams(projectId, shown, occasion)
+    recordShown: Effect.fnUntraced(function* (projectId, shown, context) {
+      const params = recordDisclosureParams(projectId, shown, context)
       const rows = yield* executor.execute(sql.recordShown, params, { owner: projectId })
       yield* rowsOfProject(projectId, rows)
     }),
@@ -245,9 +245,9 @@ export const makeAuditTrail = (
         return rows.flatMap((row) => toAuditRow(undefined, row))
       }
       const params = [textParam(projectId), integerParam(limit), ...cursorParams(after)]
-      const manner = { owner: readsOf(projectId) }
+      const options = { owner: readsOf(projectId) }
       if (userId === undefined) {
-        const rows = yield* executor.execute<HistoryRow>(sql.projectHistory, params, manner)
+        const rows = yield* executor.execute<HistoryRow>(sql.projectHistory, params, options)
         return (yield* rowsOfProject(projectId, rows)).flatMap((row) => toAuditRow(projectId, row))
       }
       const rows = yield* rowsOfProject(
@@ -255,7 +255,7 @@ export const makeAuditTrail = (
         yield* executor.execute<UserHistoryRow>(
           sql.userHistory,
           [...params, textParam(userId)],
-          manner,
+          options,
         ),
       )
       const oldestFirst = rows.toReversed().flatMap((row) => toAuditRow(projectId, row))

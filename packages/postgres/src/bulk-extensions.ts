@@ -380,13 +380,13 @@ const judgeUndo = (
 }
 
 // More than are ever kept apart.
-const mostListed = 10_000
+const maxListed = 10_000
 
 /** After all numbers of changes. */
 const nextOrder = Number.MAX_SAFE_INTEGER
 
 // One owner for all projects, so that previews leave half of the connections to others.
-const manner = { owner: "previews", isLong: true }
+const options = { owner: "previews", isLong: true }
 
 /** Makes the part of the store that lists and previews bulk extensions. */
 export const makeBulkExtensions = ({
@@ -414,7 +414,7 @@ export const makeBulkExtensions = ({
     after: ReadonlyArray<LoggedBulkExtension>,
   ) {
     const params = previewParams(projectId, before, after)
-    const rows = yield* execute<PreviewRow>(sql.preview, params, manner)
+    const rows = yield* execute<PreviewRow>(sql.preview, params, options)
     const [row] = yield* rowsOfProject(projectId, rows)
     return toPreview(row)
   })
@@ -424,7 +424,7 @@ export const makeBulkExtensions = ({
       Effect.map(list(projectId, after, limit), (rows) => rows.flatMap(toRecord)),
 
     previewBulkExtension: Effect.fnUntraced(function* (projectId, change) {
-      const rows = yield* list(projectId, undefined, mostListed)
+      const rows = yield* list(projectId, undefined, maxListed)
       const log = rows.filter(isKept).toReversed().map(toLogged)
       const added = { order: nextOrder, adjustment: adjustmentOf(change) }
       return yield* preview(
@@ -435,7 +435,7 @@ export const makeBulkExtensions = ({
     }),
 
     previewUndo: Effect.fnUntraced(function* (projectId, target) {
-      const rows = yield* list(projectId, undefined, mostListed)
+      const rows = yield* list(projectId, undefined, maxListed)
       const failure = undoFailure(judgeUndo(rows, target), target.bulkExtensionId)
       if (failure !== undefined) return yield* failure
       const log = rows.filter(isKept).toReversed()

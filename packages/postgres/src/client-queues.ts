@@ -1,4 +1,6 @@
-/** The takes that wait, by client: which of them share the next statement, and what each learns of it. */
+/**
+ * The queues before the rate limits: takes that wait, by client, and which clients share the next statement.
+ */
 
 import {
   type BucketPolicies,
@@ -9,21 +11,21 @@ import {
 } from "@tenure/core/store"
 import * as Exit from "effect/Exit"
 
-/** The takes of a client. */
+/** The takes of one client. */
 export interface TakeRequest {
   readonly rows: ClientRows
   /** The number of takes. */
   readonly count: number
 }
 
-/** A row of the table: a bucket, and beside that of a key the one for its bursts. */
+/** A row of the table: a bucket and, for an API key, a second one for bursts. */
 interface BucketRow {
   readonly id: string
   readonly policy: BucketPolicy
   readonly burst: BucketPolicy | undefined
 }
 
-/** The rows of a client: that of its address, and that of its key if it has one. */
+/** A client's rows: one for its address and, if it has a key, one for that. */
 type ClientRows = readonly [address: BucketRow, ...key: ReadonlyArray<BucketRow>]
 
 const rowsOf = ({ address, keyId }: LimitedClient, policies: BucketPolicies): ClientRows => {
@@ -33,34 +35,32 @@ const rowsOf = ({ address, keyId }: LimitedClient, policies: BucketPolicies): Cl
     : [ofAddress, { id: `key:${keyId}`, policy: policies.key, burst: policies.burst }]
 }
 
-/** Which of the clients that wait share the next statement. */
-
-/** A client that waits. */
+/** A waiting client. */
 interface QueueCandidate {
   readonly rows: ClientRows
   /** How many statements in a row have left some of its takes undecided. */
   readonly rounds: number
 }
 
-/** The bounds. */
+/** Bounds on a selection. */
 interface SelectionLimits {
-  /** The most clients in a statement. */
+  /** The maximum number of clients in a statement. */
   readonly clients: number
-  /** The most clients that are examined for a statement. */
+  /** The maximum number of clients that a selection examines. */
   readonly examined: number
-  /** After this many statements that left takes of a client undecided, it has one for itself. */
+  /** After this many statements in a row without a decision, a client has the next one for itself. */
   readonly rounds: number
 }
 
-/** Those in the next statement, and those that go on waiting, both in order. */
+/** The clients in the next statement, and the clients that keep waiting, both in order. */
 interface SelectedQueues<C> {
   readonly chosen: ReadonlyArray<C>
   readonly rest: ReadonlyArray<C>
 }
 
 /**
- * Selects the clients in the order of their coming. A client one of whose rows is busy, in a statement
- * that is under way, would wait there for a lock: it waits here, and nobody overtakes it at its rows.
+ * Selects clients in order of arrival. If a row of a client is in a statement that is under way, the client
+ * would wait for a lock there. So it waits here instead, and no client overtakes it at its rows.
  */
 const selectQueues = <C extends QueueCandidate>(
   candidates: ReadonlyArray<C>,
@@ -91,102 +91,97 @@ const selectQueues = <C extends QueueCandidate>(
   return { chosen, rest: [...skipped, ...candidates.slice(examined)] }
 }
 
-/**
- * Takes that wait for a statement, in a line for each client. However many takes a client has in a
- * statement, they are one for each of its rows.
- */
-
-/** A take, and who waits for its outcome. */
+/** A take, and the callback that gets its result. */
 interface Waiting {
   readonly resume: (take: Exit.Exit<TakeResult, StoreUnavailable>) => void
-  /** When it came, in milliseconds. */
+  /** When it arrived, in milliseconds. */
   readonly since: number
 }
 
-/** The takes of a client that wait. */
-interface Line {
+/** The queue of one client. However many takes it has in a statement, they are one entry for each row. */
+interface ClientQueue {
   readonly rows: ClientRows
   readonly waiting: Array<Waiting>
   isQueued: boolean
   /** How many statements in a row have left some of its takes undecided. */
   rounds: number
-  /** Forgets the line. */
-  readonly forget: () => void
+  /** Removes the queue. */
+  readonly remove: () => void
 }
 
-/** The turn of a client: those of its takes that share a statement. */
+/** A client's turn: its takes that share a statement. */
 export interface QueuedTake extends TakeRequest {
-  readonly line: Line
+  readonly queue: ClientQueue
   readonly takes: ReadonlyArray<Waiting>
 }
 
-/** The bounds. */
+/** Bounds on the queues. */
 export interface QueueLimits extends SelectionLimits {
-  /** The most takes of a client in a statement. */
+  /** The maximum number of takes that one client has in a statement. */
   readonly takes: number
-  /** The most takes that wait. */
+  /** The maximum number of waiting takes. */
   readonly waiting: number
-  /** The most takes of a client that wait. */
+  /** The maximum number of waiting takes from one client. */
   readonly waitingOfClient: number
-  /** The longest that a take waits for its statement. */
+  /** The longest time that a take waits for its statement, in milliseconds. */
   readonly millis: number
 }
 
-/** The lines of all clients. */
+/** The queues of all clients. */
 export interface ClientQueues {
   /**
-   * Adds a take, or fails it if too many wait. Returns a function that removes it again, unless it is
-   * in a statement by then.
+   * Adds a take, or fails it if too many wait. Returns a function that removes the take if it is not in a
+   * statement yet.
    */
   readonly add: (client: LimitedClient, policies: BucketPolicies, waiting: Waiting) => () => void
   /** Removes and returns the takes for the next statement. `now` is in milliseconds. */
   readonly next: (now: number) => ReadonlyArray<QueuedTake>
-  /** Ends a turn. The takes that are undecided go first into the next statement. */
+  /** Ends a turn. Undecided takes come first in the next statement. */
   readonly settle: (turn: QueuedTake, undecided: ReadonlyArray<Waiting>) => void
 }
 
 const fail = ({ resume }: Waiting, cause: string): void =>
   resume(Exit.fail(new StoreUnavailable({ cause })))
 
-/** A name that no other client has. */
+/** A name that is unique to the client. */
 const nameOf = ({ address, keyId }: LimitedClient): string =>
   keyId === undefined ? `-${address}` : `${address.length}-${address}${keyId}`
 
-/** Makes lines without takes. */
+/** Makes empty queues. */
 export const makeClientQueues = (bounds: QueueLimits): ClientQueues => {
-  const linesByPolicies = new WeakMap<BucketPolicies, Map<string, Line>>()
-  let queue: ReadonlyArray<Line> = []
-  // The lines that come first, and those that come last.
-  let first: Array<Line> = []
-  let last: Array<Line> = []
-  // For each row, the number of turns in flight.
+  const queuesByPolicies = new WeakMap<BucketPolicies, Map<string, ClientQueue>>()
+  let middle: ReadonlyArray<ClientQueue> = []
+  // Queues that will come before and after the others.
+  let first: Array<ClientQueue> = []
+  let last: Array<ClientQueue> = []
+  // The number of turns in flight for each row.
   const busy = new Map<string, number>()
   let waiting = 0
 
-  const linesOf = (policies: BucketPolicies): Map<string, Line> => {
-    const lines = linesByPolicies.get(policies) ?? new Map<string, Line>()
-    linesByPolicies.set(policies, lines)
-    return lines
+  const queuesOf = (policies: BucketPolicies): Map<string, ClientQueue> => {
+    const queues = queuesByPolicies.get(policies) ?? new Map<string, ClientQueue>()
+    queuesByPolicies.set(policies, queues)
+    return queues
   }
 
-  const lineOf = (client: LimitedClient, policies: BucketPolicies): Line => {
-    const lines = linesOf(policies)
+  const queueOf = (client: LimitedClient, policies: BucketPolicies): ClientQueue => {
+    const queues = queuesOf(policies)
     const name = nameOf(client)
-    const known = lines.get(name)
+    const known = queues.get(name)
     if (known !== undefined) return known
     const rows = rowsOf(client, policies)
-    const forget = (): void => void lines.delete(name)
-    const line: Line = { rows, waiting: [], isQueued: false, rounds: 0, forget }
-    lines.set(name, line)
-    return line
+    const remove = (): void => void queues.delete(name)
+    const queue: ClientQueue = { rows, waiting: [], isQueued: false, rounds: 0, remove }
+    queues.set(name, queue)
+    return queue
   }
 
-  const enqueue = (line: Line, into: Array<Line>): void => {
-    line.isQueued = true
-    into.push(line)
+  const enqueue = (queue: ClientQueue, into: Array<ClientQueue>): void => {
+    queue.isQueued = true
+    into.push(queue)
   }
 
-  const count = ({ rows }: Line, change: 1 | -1): void => {
+  const count = ({ rows }: ClientQueue, change: 1 | -1): void => {
     for (const { id } of rows) {
       const turns = (busy.get(id) ?? 0) + change
       if (turns > 0) busy.set(id, turns)
@@ -194,45 +189,45 @@ export const makeClientQueues = (bounds: QueueLimits): ClientQueues => {
     }
   }
 
-  /** Removes and returns the lines of the next statement. */
-  const select = (): ReadonlyArray<Line> => {
-    const { chosen, rest } = selectQueues([...first, ...queue, ...last], busy, bounds)
-    queue = rest
+  /** Removes and returns the queues that share the next statement. */
+  const select = (): ReadonlyArray<ClientQueue> => {
+    const { chosen, rest } = selectQueues([...first, ...middle, ...last], busy, bounds)
+    middle = rest
     first = []
     last = []
     return chosen
   }
 
-  /** Removes takes from a line. Fails those that have waited too long. */
-  const turnOf = (line: Line, now: number): QueuedTake => {
-    line.isQueued = false
-    const takes = line.waiting.splice(0, bounds.takes)
+  /** Removes takes from a queue. Fails those that have waited too long. */
+  const turnOf = (queue: ClientQueue, now: number): QueuedTake => {
+    queue.isQueued = false
+    const takes = queue.waiting.splice(0, bounds.takes)
     waiting -= takes.length
     const isLate = ({ since }: Waiting): boolean => now - since > bounds.millis
     for (const take of takes.filter(isLate)) fail(take, "timeout")
-    const patient = takes.filter((take) => !isLate(take))
-    return { line, takes: patient, rows: line.rows, count: patient.length }
+    const onTime = takes.filter((take) => !isLate(take))
+    return { queue, takes: onTime, rows: queue.rows, count: onTime.length }
   }
 
-  /** Puts a line where it comes first. */
-  const promote = (line: Line): void => {
-    if (line.isQueued) {
-      queue = queue.filter((other) => other !== line)
-      last = last.filter((other) => other !== line)
+  /** Moves a queue before the others. */
+  const promote = (queue: ClientQueue): void => {
+    if (queue.isQueued) {
+      middle = middle.filter((other) => other !== queue)
+      last = last.filter((other) => other !== queue)
     }
-    enqueue(line, first)
+    enqueue(queue, first)
   }
 
-  /** Keeps a line in the queue while takes wait in it. */
-  const keep = (line: Line): void => {
-    if (line.isQueued) return
-    if (line.waiting.length > 0) enqueue(line, last)
-    else line.forget()
+  /** Keeps a queue for as long as takes wait in it. */
+  const keep = (queue: ClientQueue): void => {
+    if (queue.isQueued) return
+    if (queue.waiting.length > 0) enqueue(queue, last)
+    else queue.remove()
   }
 
   /** Whether a client may not add another take. */
   const isCrowded = (client: LimitedClient, policies: BucketPolicies): boolean => {
-    const own = linesOf(policies).get(nameOf(client))?.waiting.length ?? 0
+    const own = queuesOf(policies).get(nameOf(client))?.waiting.length ?? 0
     return waiting >= bounds.waiting || own >= bounds.waitingOfClient
   }
 
@@ -242,25 +237,25 @@ export const makeClientQueues = (bounds: QueueLimits): ClientQueues => {
         fail(take, "crowded")
         return () => {}
       }
-      const line = lineOf(client, policies)
-      line.waiting.push(take)
+      const queue = queueOf(client, policies)
+      queue.waiting.push(take)
       waiting++
-      if (!line.isQueued) enqueue(line, last)
+      if (!queue.isQueued) enqueue(queue, last)
       return () => {
-        const index = line.waiting.indexOf(take)
+        const index = queue.waiting.indexOf(take)
         if (index === -1) return
-        line.waiting.splice(index, 1)
+        queue.waiting.splice(index, 1)
         waiting--
       }
     },
 
     next: (now) => {
-      // Who no longer waits may be all that was selected.
+      // All selected takes may have been withdrawn or be late.
       for (let chosen = select(); chosen.length > 0; chosen = select()) {
-        const turns = chosen.map((line) => turnOf(line, now))
-        for (const { line, takes } of turns) {
-          if (takes.length > 0) count(line, 1)
-          else keep(line)
+        const turns = chosen.map((queue) => turnOf(queue, now))
+        for (const { queue, takes } of turns) {
+          if (takes.length > 0) count(queue, 1)
+          else keep(queue)
         }
         const wanted = turns.filter(({ takes }) => takes.length > 0)
         if (wanted.length > 0) return wanted
@@ -268,13 +263,13 @@ export const makeClientQueues = (bounds: QueueLimits): ClientQueues => {
       return []
     },
 
-    settle: ({ line }, undecided) => {
-      count(line, -1)
-      line.rounds = undecided.length > 0 ? line.rounds + 1 : 0
-      line.waiting.unshift(...undecided)
+    settle: ({ queue }, undecided) => {
+      count(queue, -1)
+      queue.rounds = undecided.length > 0 ? queue.rounds + 1 : 0
+      queue.waiting.unshift(...undecided)
       waiting += undecided.length
-      if (undecided.length > 0) promote(line)
-      else keep(line)
+      if (undecided.length > 0) promote(queue)
+      else keep(queue)
     },
   }
 }

@@ -161,10 +161,10 @@ export const deleteOldQuarters = (schema: string): string =>
 const pause = "10 seconds"
 
 // The maximum number of webhooks in a statement.
-const mostInStatement = 500
+const maxInStatement = 500
 
 /** The maximum number of webhooks whose counts wait. Attempts for others are not counted meanwhile. */
-const mostPending = 10_000
+const maxPending = 10_000
 
 /** What a process counts, and what all have counted. */
 interface DeliveryCounts extends Pick<Outbox["Service"], "activity" | "minutes"> {
@@ -188,7 +188,7 @@ export const makeDeliveryCounts = Effect.fnUntraced(function* (executor: Executo
 
   const countOf = (webhookId: WebhookId): PendingCount | undefined => {
     const known = pending.get(webhookId)
-    if (known !== undefined || pending.size >= mostPending) return known
+    if (known !== undefined || pending.size >= maxPending) return known
     const count = {
       delivered: 0,
       failed: 0,
@@ -215,7 +215,7 @@ export const makeDeliveryCounts = Effect.fnUntraced(function* (executor: Executo
   const write = Effect.fnUntraced(function* (counts: Pending) {
     const left = [...counts]
     while (left.length > 0) {
-      const part = left.slice(0, mostInStatement)
+      const part = left.slice(0, maxInStatement)
       yield* executor
         .executeApart(sql.add, addCountsParams(part), { owner: "activity" })
         .pipe(Effect.onError(() => Effect.sync(() => putBack(left))))

@@ -360,10 +360,10 @@ const nextPlace = (
 }
 
 // How many memberships a request walks through besides those that it lists, and its first walk at least.
-const mostWalked = { inAll: 2000, first: 100 } as const
+const maxWalked = { inAll: 2000, first: 100 } as const
 
 // How many members a request gives places to.
-const mostPlaced = 10_000
+const maxPlaced = 10_000
 
 /** Makes that operation of the store. */
 export const makeListEnding = ({
@@ -379,23 +379,23 @@ export const makeListEnding = ({
 
   /** Assigns places to members of a project that lack one. Returns whether all have one now. */
   const backfill = Effect.fnUntraced(function* (projectId: ProjectId) {
-    const manner = { owner: readsOf(projectId), isLong: true }
-    yield* execute(sql.begin, [textParam(projectId)], manner)
+    const options = { owner: readsOf(projectId), isLong: true }
+    yield* execute(sql.begin, [textParam(projectId)], options)
     const [row] = yield* execute<BackfillRow>(
       sql.goOn,
-      continueEndingBackfillParams(projectId, mostPlaced),
-      manner,
+      continueEndingBackfillParams(projectId, maxPlaced),
+      options,
     )
     if (row === undefined) return yield* new ProjectNotFound({ projectId })
-    yield* execute(sql.note, [textParam(projectId), textParam(row.ending_backfilled_to)], manner)
+    yield* execute(sql.note, [textParam(projectId), textParam(row.ending_backfilled_to)], options)
     return row.ending_backfilled_to === afterAllUsers
   })
 
   return Effect.fnUntraced(function* (projectId, { after, before, limit }) {
     const memberships: Array<Membership> = []
     let place: EndingPlace | undefined = after === undefined ? start : placeOf(after)
-    let most = Math.max(limit, mostWalked.first)
-    let left = limit + mostWalked.inAll
+    let most = Math.max(limit, maxWalked.first)
+    let left = limit + maxWalked.inAll
     while (place !== undefined && memberships.length < limit && left > 0) {
       const asked = {
         projectId,

@@ -156,7 +156,7 @@ interface ExtendedRow {
 }
 
 // Reading so many takes about a tenth of a second.
-const mostRows = 100_000
+const maxRows = 100_000
 
 const toExtended = (
   rows: ReadonlyArray<ExtendedRow>,
@@ -170,7 +170,7 @@ const toExtended = (
       before !== undefined && BigInt(before.first_id) < BigInt(row.first_id) ? before : row,
     undefined,
   )
-  const firstRead = oldest === undefined || read < mostRows ? -Infinity : oldest.day + 1
+  const firstRead = oldest === undefined || read < maxRows ? -Infinity : oldest.day + 1
   return {
     byDay: new Map(rows.map(({ day, extended }) => [day, Number(extended)])),
     knownFrom: Math.max(firstKept, firstRead),
@@ -192,13 +192,13 @@ interface Turn extends Question {
 }
 
 // Whoever has one project keeps others waiting for this many counts of it at most.
-const mostTurnsOfProject = 2
+const maxTurnsOfProject = 2
 
 // A count takes a second for millions of members.
-const mostTurns = 16
+const maxTurns = 16
 
 // As for other long calls, with the time for their turn.
-const mostWaiting = "30 seconds"
+const maxWaiting = "30 seconds"
 
 const crowded = Exit.fail(new StoreUnavailable({ cause: "too many counts of ends wait" }))
 
@@ -229,7 +229,7 @@ const makeTurns = Effect.fnUntraced(function* (
     const known = waiting.find((turn) => turn.key === key)
     if (known !== undefined) return known
     const own = waiting.filter(({ projectId }) => projectId === question.projectId)
-    if (waiting.length >= mostTurns || own.length >= mostTurnsOfProject) return undefined
+    if (waiting.length >= maxTurns || own.length >= maxTurnsOfProject) return undefined
     const turn: Turn = { ...question, key, callers: new Set() }
     waiting.push(turn)
     return turn
@@ -246,10 +246,10 @@ const makeTurns = Effect.fnUntraced(function* (
         const place = turn.callers.size === 0 ? waiting.indexOf(turn) : -1
         if (place !== -1) waiting.splice(place, 1)
       })
-    }).pipe(Effect.timeoutOrElse({ duration: mostWaiting, orElse: () => crowded }))
+    }).pipe(Effect.timeoutOrElse({ duration: maxWaiting, orElse: () => crowded }))
 })
 
-const manner = { owner: "counts of ends", isLong: true }
+const options = { owner: "counts of ends", isLong: true }
 
 /** Makes the part of the store that counts ends. */
 export const makeCountEnds = Effect.fnUntraced(function* ({
@@ -268,7 +268,7 @@ export const makeCountEnds = Effect.fnUntraced(function* ({
     { change, days, projectId }: Question,
     concurrency: number,
   ) {
-    const rows = yield* execute<LogRow>(sql.log, [textParam(projectId)], manner)
+    const rows = yield* execute<LogRow>(sql.log, [textParam(projectId)], options)
     const [{ first_part: firstPart, now, number }] = yield* rowsOfProject(projectId, rows)
     const cells = endCellsAt({ days }, Number(now))
     const composed = composeWith(rows.flatMap(toComposed), change)
@@ -276,12 +276,12 @@ export const makeCountEnds = Effect.fnUntraced(function* ({
     const params = [project, instantsParam(cells.bounds)]
     const counting =
       composed.length === 0
-        ? execute<CellRow>(sql.countOwn, params, manner)
-        : execute<CellRow>(sql.count, [...params, ...logParams(cells, composed)], manner)
+        ? execute<CellRow>(sql.countOwn, params, options)
+        : execute<CellRow>(sql.count, [...params, ...logParams(cells, composed)], options)
     const reading = execute<ExtendedRow>(
       sql.extended,
-      [project, integerParam(mostRows), textsParam([...extendingActions])],
-      manner,
+      [project, integerParam(maxRows), textsParam([...extendingActions])],
+      options,
     )
     const [counted, extended] = yield* Effect.all([counting, reading], { concurrency })
     return endCountsOf(

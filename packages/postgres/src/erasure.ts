@@ -274,19 +274,19 @@ export const makeErasures = (executor: Executor) => {
   }
 
   const eraseRows = Effect.fnUntraced(function* (erased: Erased) {
-    const manner = { owner: erased.projectId, isLong: true }
-    yield* Effect.repeat(executor.execute(sql.eraseAudit, eraseAuditParams(erased), manner), {
+    const options = { owner: erased.projectId, isLong: true }
+    yield* Effect.repeat(executor.execute(sql.eraseAudit, eraseAuditParams(erased), options), {
       while: (rows) => rows.length > 0,
     })
     let after: EventPlace | undefined = beforeFirst
     while (after !== undefined) {
       const params = eraseEventsParams(erased, after)
       // It waits for replays under way, and does not see what these send again. The next statement does.
-      yield* executor.execute(sql.eraseResponses, params, manner)
+      yield* executor.execute(sql.eraseResponses, params, options)
       const rows: ReadonlyArray<EventPlace> = yield* executor.execute<EventPlace>(
         sql.eraseEvents,
         params,
-        manner,
+        options,
       )
       after = rows[0]
     }
@@ -326,8 +326,8 @@ export const makeErasures = (executor: Executor) => {
      */
     erase: Effect.fnUntraced(function* (erased: Erased) {
       const params = [textParam(erased.projectId), textParam(erased.userId)]
-      const manner = { owner: erased.projectId }
-      const [pending] = yield* executor.execute<ErasureRow>(sql.findErasure, params, manner)
+      const options = { owner: erased.projectId }
+      const [pending] = yield* executor.execute<ErasureRow>(sql.findErasure, params, options)
       const isWhole =
         pending !== undefined && !(yield* executor.isInTransaction) && (yield* settled)
       yield* eraseRows(erased)

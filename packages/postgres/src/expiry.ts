@@ -301,12 +301,12 @@ const settleDueParams = (
 }
 
 // The most projects whose next checks are looked at in one step.
-const mostProjects = 100
+const maxProjects = 100
 
 // A pass publishes nothing, so a step for it can be longer than one that announces.
 const leastPassed = 100
 
-const manner: ExecuteOptions = { owner: "expiry", isLong: true }
+const options: ExecuteOptions = { owner: "expiry", isLong: true }
 
 const idOf = ({ announcement }: AnnouncementOutcome): string => announcement?.event.id ?? ""
 
@@ -330,11 +330,11 @@ export const makePostgresExpiryStore = (
 
   /** Sets next checks for members of projects whose own next check is due. Returns whether there may be more to do. */
   const pass = Effect.fnUntraced(function* (limit: number) {
-    const begun = yield* executeApart(sql.beginPasses, passParams(mostProjects), manner)
+    const begun = yield* executeApart(sql.beginPasses, passParams(maxProjects), options)
     const [turn] = yield* executeApart<ExpiryPassRow>(
       sql.goOn,
       passParams(Math.max(leastPassed, limit)),
-      manner,
+      options,
     )
     return begun.length > 0 || turn?.has_moved === true
   })
@@ -346,12 +346,12 @@ export const makePostgresExpiryStore = (
   /** Finds memberships of the next projects that have some that are due. */
   const findInTurn = Effect.fnUntraced(function* (limit: number) {
     const params = findProjectsDueParams(limit, lastTurn)
-    const [found] = yield* executeApart<ProjectsDueRow>(sql.findProjectsDue, params, manner)
+    const [found] = yield* executeApart<ProjectsDueRow>(sql.findProjectsDue, params, options)
     lastTurn = BigInt(found?.last ?? 0)
     const due = found === undefined ? [] : toProjectsDue(found)
     return due.length === 0
       ? []
-      : yield* executeApart<DueRow>(sql.findDueOf, findDueOfParams(limit, due), manner)
+      : yield* executeApart<DueRow>(sql.findDueOf, findDueOfParams(limit, due), options)
   })
 
   /**
@@ -363,7 +363,7 @@ export const makePostgresExpiryStore = (
       isForTurns = false
       return { rows: yield* findInTurn(limit), isMore: true }
     }
-    const rows = yield* executeApart<DueRow>(sql.findDue, findDueParams(limit), manner)
+    const rows = yield* executeApart<DueRow>(sql.findDue, findDueParams(limit), options)
     isForTurns = rows.length === limit
     return { rows, isMore: isForTurns }
   })
@@ -375,7 +375,7 @@ export const makePostgresExpiryStore = (
     const logs = new Map<string, Array<TimedBulkExtension>>()
     if (projects.length === 0) return logs
     const params = [bigintsParam(projects)]
-    for (const row of yield* executeApart<TimedLogRow>(sql.readTimedLogs, params, manner)) {
+    for (const row of yield* executeApart<TimedLogRow>(sql.readTimedLogs, params, options)) {
       const project = String(row.project_number)
       const log = logs.get(project) ?? []
       log.push(toTimed(row))
@@ -387,16 +387,16 @@ export const makePostgresExpiryStore = (
   /** Does what is decided of memberships. Returns the events. */
   const settle = Effect.fnUntraced(function* (
     rows: ReadonlyArray<DueRow>,
-    judge: DecideAnnouncement,
+    decide: DecideAnnouncement,
   ) {
     if (rows.length === 0) return []
     const logs = yield* readLogs(rows)
     const candidateOf = (row: DueRow) =>
       toCandidate(row, logs.get(String(row.project_number)) ?? [])
     const decided = rows
-      .map((row) => ({ row, outcome: judge(candidateOf(row), Number(row.now)) }))
+      .map((row) => ({ row, outcome: decide(candidateOf(row), Number(row.now)) }))
       .toSorted((one, other) => (idOf(one.outcome) < idOf(other.outcome) ? -1 : 1))
-    const announced = yield* executeApart<ItemRow>(sql.settleDue, settleDueParams(decided), manner)
+    const announced = yield* executeApart<ItemRow>(sql.settleDue, settleDueParams(decided), options)
     if (hasDeliveries(announced)) yield* notifications.notify
     return announced.flatMap(({ metadata, n, seq }) => {
       const draft = decided[n - 1]?.outcome.announcement?.event
@@ -408,16 +408,16 @@ export const makePostgresExpiryStore = (
     watch: Effect.fnUntraced(function* (leads) {
       let row: WatchStartRow | undefined
       while (row === undefined) {
-        ;[row] = yield* executeApart<WatchStartRow>(sql.watch, watchParams(leads), manner)
+        ;[row] = yield* executeApart<WatchStartRow>(sql.watch, watchParams(leads), options)
       }
       return Number(row.since)
     }),
 
-    sweep: Effect.fnUntraced(function* (limit, judge) {
-      const [look] = yield* executeApart<LookRow>(sql.look, [], manner)
+    sweep: Effect.fnUntraced(function* (limit, decide) {
+      const [look] = yield* executeApart<LookRow>(sql.look, [], options)
       const hasMembers = isForTurns || look?.has_members === true
       const { isMore, rows } = hasMembers ? yield* find(limit) : { isMore: false, rows: [] }
-      const events = yield* settle(rows, judge)
+      const events = yield* settle(rows, decide)
       // A pass that fails is gone on with in the next sweep, and holds up no announcement.
       const isPassing =
         look?.has_pass === true &&

@@ -173,7 +173,7 @@ const parseNumber = (text: string): bigint | undefined => {
 }
 
 // The greatest integer of PostgreSQL.
-const mostEpochs = 2n ** 31n - 1n
+const maxEpochs = 2n ** 31n - 1n
 
 const isNumbers = (values: ReadonlyArray<bigint | undefined>): values is ReadonlyArray<bigint> =>
   values.every((value) => value !== undefined)
@@ -215,7 +215,7 @@ export const parseFeedCursor = (cursor: FeedCursor): FeedPosition | undefined =>
     cursor.split(".")
   const number = parseNumber(ofEpoch)
   const base = parseSeen(ofBase)
-  if (number === undefined || number > mostEpochs) return undefined
+  if (number === undefined || number > maxEpochs) return undefined
   if (base === undefined || others.length > 0) return undefined
   const epoch = { number: Number(number), identity }
   return ofUntil === undefined
@@ -244,7 +244,7 @@ const readLatest = (schema: string): string => `
     FROM (
       SELECT o.epoch, o.xid, o.id, o.type, o.at, o.body FROM ${schema}.events o
       WHERE o.project_number = p.number AND (o.epoch, o.xid, o.id) < (
-        CASE WHEN $2::uuid IS NULL THEN ${mostEpochs} ELSE b.epoch END,
+        CASE WHEN $2::uuid IS NULL THEN ${maxEpochs} ELSE b.epoch END,
         CASE WHEN $2::uuid IS NULL THEN '18446744073709551615'::xid8 ELSE b.xid END,
         coalesce($2, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
       )
@@ -353,7 +353,7 @@ export const startEpoch = (executor: Executor): Effect.Effect<void> =>
   )
 
 // How many transactions may have been used since the last one whose number is certainly not used again.
-const mostUnused = 1000n
+const maxUnused = 1000n
 
 /** Returns the place of a cursor, or where the feed begins. */
 const placeOf = (from: FeedStart): FeedPosition | undefined =>
@@ -456,7 +456,7 @@ export const makePostgresFeedStore = (
    */
   const findUsed = Effect.fnUntraced(function* ({ identity, used }: FeedRow, now: Snapshot) {
     const known = largest(BigInt(used ?? 0), lastUsed.identity === identity ? lastUsed.xid : 0n)
-    if (now.xmax - known <= mostUnused) return known
+    if (now.xmax - known <= maxUnused) return known
     const [row] = yield* executor.executeApart<{ readonly xid: string }>(useNumbers, [])
     lastUsed = { identity, xid: BigInt(row?.xid ?? 0) }
     return lastUsed.xid

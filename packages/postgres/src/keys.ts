@@ -146,7 +146,7 @@ const addKey = (schema: string, once: KeyClause): string => `
 `
 
 /** The parameters of `addKey`. */
-const addKeyParams = (key: ApiKey, occasion: ChangeContext) => [
+const addKeyParams = (key: ApiKey, context: ChangeContext) => [
   textParam(key.id),
   textParam(key.digest),
   textParam(key.role),
@@ -156,7 +156,7 @@ const addKeyParams = (key: ApiKey, occasion: ChangeContext) => [
   instantParam(key.expiresAt),
   instantParam(key.revokedAt),
   textsParam(key.projects === "all" ? [] : [...key.projects]),
-  ...changeContextParams(occasion),
+  ...changeContextParams(context),
 ]
 
 /** The row of `addKey`. */
@@ -267,8 +267,8 @@ export const makePostgresApiKeyStore = Effect.fnUntraced(function* (
     crowded: new StoreUnavailable({ cause: "crowded" }),
   })
 
-  const add = Effect.fnUntraced(function* (key: ApiKey, occasion: ChangeContext) {
-    const form = pickForm(sql.add, addKeyParams(key, occasion), occasion.once)
+  const add = Effect.fnUntraced(function* (key: ApiKey, context: ChangeContext) {
+    const form = pickForm(sql.add, addKeyParams(key, context), context.once)
     const [row] = yield* executor.execute<AddedRow>(...form)
     if (row === undefined) return yield* new IdempotencyMismatch()
     if (row.missing !== null) return yield* new ProjectNotFound({ projectId: row.missing })
@@ -278,16 +278,16 @@ export const makePostgresApiKeyStore = Effect.fnUntraced(function* (
     return role === key.role ? added : yield* new ApiKeyConflict({ keyId: id, role })
   })
 
-  const revoke = Effect.fnUntraced(function* ({ keyId, within, ...occasion }: Revocation) {
-    const params = [textParam(keyId), withinParam(within), ...changeContextParams(occasion)]
-    const rows = yield* executor.execute(...pickForm(sql.revoke, params, occasion.once))
+  const revoke = Effect.fnUntraced(function* ({ keyId, within, ...context }: Revocation) {
+    const params = [textParam(keyId), withinParam(within), ...changeContextParams(context)]
+    const rows = yield* executor.execute(...pickForm(sql.revoke, params, context.once))
     if (rows.length === 0) return yield* new ApiKeyNotFound({ keyId })
   })
 
   const store: ApiKeyStore["Service"] = {
     ping: executor.ping,
 
-    add: (key, occasion) => answers.change(occasion.once, add(key, occasion)),
+    add: (key, context) => answers.change(context.once, add(key, context)),
 
     find: (digest) => Effect.map(findGathered(digest), Option.getOrUndefined),
 
@@ -384,7 +384,7 @@ const deleteExpiredTickets = (schema: string): string =>
 
 /** Tickets on PostgreSQL. */
 
-const manner = { owner: "tickets" }
+const options = { owner: "tickets" }
 
 /** Makes the store, and starts to delete what has expired. */
 export const makePostgresTicketStore = Effect.fnUntraced(function* ({
@@ -392,16 +392,16 @@ export const makePostgresTicketStore = Effect.fnUntraced(function* ({
   schema,
 }: Executor) {
   const sql = { add: addTicket(schema), take: takeTicket(schema) }
-  yield* runPeriodically("1 minute", executeApart(deleteExpiredTickets(schema), [], manner))
+  yield* runPeriodically("1 minute", executeApart(deleteExpiredTickets(schema), [], options))
 
   const store: TicketStore["Service"] = {
     add: Effect.fnUntraced(function* (ticket, bounds) {
-      const rows = yield* executeApart(sql.add, addTicketParams(ticket, bounds), manner)
+      const rows = yield* executeApart(sql.add, addTicketParams(ticket, bounds), options)
       if (rows.length === 0) return yield* new TicketLimitReached({ keyId: ticket.keyId })
     }),
 
     take: Effect.fnUntraced(function* (digest) {
-      const [row] = yield* executeApart<TicketRow>(sql.take, [textParam(digest)], manner)
+      const [row] = yield* executeApart<TicketRow>(sql.take, [textParam(digest)], options)
       return row?.is_alive === true ? toTicket(row) : undefined
     }),
   }

@@ -68,7 +68,7 @@ export interface BatchedChangesOptions<Requested, Row> {
    */
   readonly run: (
     changes: ReadonlyArray<Requested>,
-    manner: ExecuteOptions,
+    options: ExecuteOptions,
   ) => Effect.Effect<ReadonlyArray<Row>, StoreUnavailable>
   /** The statement that finds the changes that need not wait for a lock. */
   readonly findUnlocked: string
@@ -173,8 +173,8 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
   /** Runs a statement that changes memberships, and notifies dispatchers of new deliveries. */
   const change = Effect.fnUntraced(function* <
     Row extends Pick<ChangeRow, "deliveries"> = ChangeRow,
-  >(form: ReturnType<typeof pickForm>, manner: ExecuteOptions) {
-    const rows = yield* executor.execute<Row>(...form, manner)
+  >(form: ReturnType<typeof pickForm>, options: ExecuteOptions) {
+    const rows = yield* executor.execute<Row>(...form, options)
     if (rows.some(({ deliveries }) => deliveries > 0)) {
       yield* executor.afterCommit(notifications.notify)
     }
@@ -184,20 +184,20 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
   const grantOne = yield* makeBatchedChanges(executor, {
     owner: "grants",
     findUnlocked: sql.findGrantable,
-    run: (grants: ReadonlyArray<Grant>, manner) =>
-      change<ItemRow>(pickFormOfEach(sql.grant, statements.grantParams(grants), grants), manner),
+    run: (grants: ReadonlyArray<Grant>, options) =>
+      change<ItemRow>(pickFormOfEach(sql.grant, statements.grantParams(grants), grants), options),
   })
 
   const extendOne = yield* makeBatchedChanges(executor, {
     owner: "extensions",
     findUnlocked: sql.findUnlocked,
     isStacking: true,
-    run: (extensions: ReadonlyArray<Extension>, manner) => {
+    run: (extensions: ReadonlyArray<Extension>, options) => {
       const members = new Set(extensions.map(memberOf))
       const statement = members.size < extensions.length ? sql.extendInOrder : sql.extend
       return change<ItemRow>(
         pickFormOfEach(statement, statements.paramsOfEach(extensions), extensions),
-        manner,
+        options,
       )
     },
   })
@@ -205,10 +205,10 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
   const extendOneIf = yield* makeBatchedChanges(executor, {
     owner: "conditional extensions",
     findUnlocked: sql.findGrantable,
-    run: (extensions: ReadonlyArray<Extension>, manner) =>
+    run: (extensions: ReadonlyArray<Extension>, options) =>
       change<statements.ExtendedRow>(
         pickFormOfEach(sql.extendIf, statements.extendIfParams(extensions), extensions),
-        manner,
+        options,
       ),
   })
 
@@ -334,8 +334,8 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
 
     find: Effect.fnUntraced(function* (projectId, userId) {
       const params = [textParam(projectId), textParam(userId)]
-      const manner = { owner: readsOf(projectId) }
-      const rows = yield* executor.execute<statements.MembershipRow>(sql.find, params, manner)
+      const options = { owner: readsOf(projectId) }
+      const rows = yield* executor.execute<statements.MembershipRow>(sql.find, params, options)
       const [membership] = rows.flatMap((row) => statements.toMembership(projectId, row))
       return membership ?? (yield* new MembershipNotFound({ projectId, userId }))
     }),
@@ -348,9 +348,9 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
         flagParam(only && only.state === "active"),
         instantParam(only?.at),
       ]
-      const manner = { owner: readsOf(projectId) }
+      const options = { owner: readsOf(projectId) }
       const read = (statement: string, ...further: ReadonlyArray<unknown>) =>
-        executor.execute<statements.MembershipRow>(statement, [...params, ...further], manner)
+        executor.execute<statements.MembershipRow>(statement, [...params, ...further], options)
       const reading = (): ReturnType<typeof read> => {
         if (userIds !== undefined) return read(sql.listOf, textsParam(userIds))
         if (prefix !== undefined) return read(sql.listWithPrefix, textParam(prefix))

@@ -44,15 +44,15 @@ const createProject = (schema: string, once: KeyClause): string => `
 `
 
 /** The parameters of `createProject`. */
-const createProjectParams = (projectId: ProjectId, occasion: ChangeContext) => [
+const createProjectParams = (projectId: ProjectId, context: ChangeContext) => [
   textParam(projectId),
-  ...changeContextParams(occasion),
+  ...changeContextParams(context),
 ]
 
 /** A project to create, and who asked for it. */
 interface Creation {
   readonly projectId: ProjectId
-  readonly occasion: ChangeContext
+  readonly context: ChangeContext
 }
 
 /** Creates projects, except for those that exist. In the order of their ids, so that two of these do not deadlock. */
@@ -76,9 +76,9 @@ const createProjects = (schema: string): string => `
 /** The parameters of `createProjects`. */
 const createProjectsParams = (creations: ReadonlyArray<Creation>) => [
   textsParam(creations.map(({ projectId }) => projectId)),
-  instantsParam(creations.map(({ occasion }) => occasion.at)),
-  textsParam(creations.map(({ occasion }) => occasion.origin.requestId)),
-  textsParam(creations.map(({ occasion }) => occasion.origin.keyId)),
+  instantsParam(creations.map(({ context }) => context.at)),
+  textsParam(creations.map(({ context }) => context.origin.requestId)),
+  textsParam(creations.map(({ context }) => context.origin.keyId)),
 ]
 
 /**
@@ -95,10 +95,10 @@ const deleteProject = (schema: string, once: KeyClause): string => `
 `
 
 /** The parameters of `deleteProject`. */
-const deleteProjectParams = (projectId: ProjectId, channel: string, occasion: ChangeContext) => [
+const deleteProjectParams = (projectId: ProjectId, channel: string, context: ChangeContext) => [
   textParam(projectId),
   textParam(channel),
-  ...changeContextParams(occasion),
+  ...changeContextParams(context),
 ]
 
 /** What is known of a project `p` besides its id. Its last bulk extension may be undone, or name no date. */
@@ -162,18 +162,14 @@ export const makeProjects = Effect.fnUntraced(function* (
     listProjects: listProjects(schema),
   }
 
-  const createOne = Effect.fnUntraced(function* (projectId: ProjectId, occasion: ChangeContext) {
-    const form = pickForm(
-      sql.createProject,
-      createProjectParams(projectId, occasion),
-      occasion.once,
-    )
+  const createOne = Effect.fnUntraced(function* (projectId: ProjectId, context: ChangeContext) {
+    const form = pickForm(sql.createProject, createProjectParams(projectId, context), context.once)
     const rows = yield* executor.execute(...form, { owner: projectId })
     if (rows.length === 0) return yield* new IdempotencyMismatch()
   })
 
-  const createMany = (creations: ReadonlyArray<Creation>, manner: ExecuteOptions) =>
-    Effect.map(executor.execute(sql.createProjects, createProjectsParams(creations), manner), () =>
+  const createMany = (creations: ReadonlyArray<Creation>, options: ExecuteOptions) =>
+    Effect.map(executor.execute(sql.createProjects, createProjectsParams(creations), options), () =>
       creations.map(() => true),
     )
 
@@ -189,15 +185,15 @@ export const makeProjects = Effect.fnUntraced(function* (
   })
 
   /** Creates a project, in one statement with others that are created meanwhile if it needs none of its own. */
-  const create = Effect.fnUntraced(function* (projectId: ProjectId, occasion: ChangeContext) {
-    const isApart = occasion.once !== undefined || (yield* executor.isInTransaction)
-    if (isApart) return yield* createOne(projectId, occasion)
-    yield* createGathered({ projectId, occasion })
+  const create = Effect.fnUntraced(function* (projectId: ProjectId, context: ChangeContext) {
+    const isApart = context.once !== undefined || (yield* executor.isInTransaction)
+    if (isApart) return yield* createOne(projectId, context)
+    yield* createGathered({ projectId, context })
   })
 
-  const deleteOne = Effect.fnUntraced(function* (projectId: ProjectId, occasion: ChangeContext) {
-    const params = deleteProjectParams(projectId, notifications.channel, occasion)
-    const form = pickForm(sql.deleteProject, params, occasion.once)
+  const deleteOne = Effect.fnUntraced(function* (projectId: ProjectId, context: ChangeContext) {
+    const params = deleteProjectParams(projectId, notifications.channel, context)
+    const form = pickForm(sql.deleteProject, params, context.once)
     const rows = yield* executor.execute(...form, { owner: projectId })
     if (rows.length === 0) return yield* new ProjectNotFound({ projectId })
   })
@@ -206,18 +202,17 @@ export const makeProjects = Effect.fnUntraced(function* (
     MembershipStore["Service"],
     "createProject" | "deleteProject" | "findProject" | "listProjects"
   > = {
-    createProject: (projectId, occasion) =>
-      answers.change(occasion.once, create(projectId, occasion)),
+    createProject: (projectId, context) => answers.change(context.once, create(projectId, context)),
 
-    deleteProject: (projectId, occasion) =>
-      answers.change(occasion.once, deleteOne(projectId, occasion)),
+    deleteProject: (projectId, context) =>
+      answers.change(context.once, deleteOne(projectId, context)),
 
     findProject: Effect.fnUntraced(function* (projectId) {
-      const manner = { owner: readsOf(projectId) }
+      const options = { owner: readsOf(projectId) }
       const rows = yield* executor.execute<ProjectRow>(
         sql.findProject,
         [textParam(projectId)],
-        manner,
+        options,
       )
       return toSummary((yield* rowsOfProject(projectId, rows))[0])
     }),

@@ -414,7 +414,7 @@ export interface TakeStatements {
 }
 
 // A request does not wait for locks of buckets: it is limited without the store.
-const manner: ExecuteOptions = { owner: "limits", isBrief: true }
+const options: ExecuteOptions = { owner: "limits", isBrief: true }
 
 /** Makes the functions for one schema. */
 const makeTakeStatements = ({ executeApart, schema }: Executor): TakeStatements => {
@@ -425,7 +425,7 @@ const makeTakeStatements = ({ executeApart, schema }: Executor): TakeStatements 
   }
 
   const share = (demands: ReadonlyArray<TakeRequest>) =>
-    Effect.map(executeApart<TakeManyRow>(sql.many, takeManyParams(demands), manner), (rows) =>
+    Effect.map(executeApart<TakeManyRow>(sql.many, takeManyParams(demands), options), (rows) =>
       takeAnswers(demands, rows),
     )
 
@@ -440,7 +440,7 @@ const makeTakeStatements = ({ executeApart, schema }: Executor): TakeStatements 
       }
       const charges = chargesOf(demands)
       return Effect.flatMap(
-        executeApart<PlentyRow>(sql.ifPlenty, takeIfPlentyParams(charges), manner),
+        executeApart<PlentyRow>(sql.ifPlenty, takeIfPlentyParams(charges), options),
         (rows) => {
           const found = foundPlenty(demands, charges, rows)
           if (found !== undefined) return Effect.succeed(takeAnswers(demands, found))
@@ -453,7 +453,7 @@ const makeTakeStatements = ({ executeApart, schema }: Executor): TakeStatements 
     areUnlocked: (demands) => {
       const ids = demands.flatMap(({ rows }) => rows.map(({ id }) => id))
       return Effect.map(
-        executeApart<LockedRow>(sql.findLocked, findLockedParams(ids), manner),
+        executeApart<LockedRow>(sql.findLocked, findLockedParams(ids), options),
         (found) => {
           const locked = new Set(found.map(({ id }) => id))
           return demands.map(({ rows }) => rows.every(({ id }) => !locked.has(id)))
@@ -491,7 +491,7 @@ const rateLimitStoreBounds: QueueLimits = {
  */
 export const makePostgresRateLimitStore = Effect.fnUntraced(function* (executor: Executor) {
   const takes = makeTakeStatements(executor)
-  const lines = makeClientQueues(rateLimitStoreBounds)
+  const queues = makeClientQueues(rateLimitStoreBounds)
   let inFlight = 0
   let isScheduled = false
 
@@ -506,7 +506,7 @@ export const makePostgresRateLimitStore = Effect.fnUntraced(function* (executor:
     const outcomes = Exit.isSuccess(exit)
       ? decideTakes(turn, exit.value).map(Exit.succeed)
       : turn.takes.map(() => Exit.failCause(exit.cause))
-    lines.settle(turn, turn.takes.slice(outcomes.length))
+    queues.settle(turn, turn.takes.slice(outcomes.length))
     for (const [index, outcome] of outcomes.entries()) turn.takes[index]?.resume(outcome)
     schedule()
   }
@@ -514,7 +514,7 @@ export const makePostgresRateLimitStore = Effect.fnUntraced(function* (executor:
   const flush = (): void => {
     isScheduled = false
     while (inFlight < maxInFlight) {
-      const turns = lines.next(performance.now())
+      const turns = queues.next(performance.now())
       if (turns.length === 0) return
       inFlight++
       start(
@@ -539,7 +539,7 @@ export const makePostgresRateLimitStore = Effect.fnUntraced(function* (executor:
 
     take: (client, policies) =>
       Effect.callback((resume) => {
-        const remove = lines.add(client, policies, { resume, since: performance.now() })
+        const remove = queues.add(client, policies, { resume, since: performance.now() })
         schedule()
         return Effect.sync(remove)
       }),

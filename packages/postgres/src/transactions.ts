@@ -56,7 +56,7 @@ interface CommittedRow {
 const lookMillis = 100
 
 // What is stored after that, in transactions that stay open, is not waited for.
-const mostWaiting = 10_000
+const maxWaiting = 10_000
 
 interface Waiting extends StoredEvent {
   readonly effect: Effect.Effect<void>
@@ -99,7 +99,7 @@ export const makeCommitWatcher = Effect.fnUntraced(function* (executor: Executor
   )
 
   const watcher: CommitWatcher = (one) => {
-    if (waiting.size >= mostWaiting) {
+    if (waiting.size >= maxWaiting) {
       return Effect.logWarning("Too many transactions are open to wait for the commit of an event")
     }
     return Effect.sync(() => {

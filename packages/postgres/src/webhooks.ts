@@ -92,7 +92,7 @@ const addWebhookParams = (
     url,
   }: StoredWebhook,
   limit: number,
-  occasion: ChangeContext,
+  context: ChangeContext,
 ) => [
   uuidParam(id),
   textParam(projectId),
@@ -105,7 +105,7 @@ const addWebhookParams = (
   integerParam(rate),
   textParam(description),
   ...headersParams(headers),
-  ...changeContextParams(occasion),
+  ...changeContextParams(context),
 ]
 
 /** The row of `addWebhook`. */
@@ -277,7 +277,7 @@ const plainParams = ({ description, eventTypes, ordered, rate, url }: WebhookSet
   textParam(description),
 ]
 
-/** The parameters of `updateWebhook` between the ids and the occasion. */
+/** The parameters of `updateWebhook` between the ids and the context. */
 const updateParams = ({ changes, expected, settings }: WebhookChange, channel: string) => [
   ...plainParams(expected),
   textParam(expected.headers?.sealed),
@@ -397,10 +397,10 @@ export const makePostgresWebhookStore = (
   const add = Effect.fnUntraced(function* (
     webhook: StoredWebhook,
     limit: number,
-    occasion: ChangeContext,
+    context: ChangeContext,
   ) {
     const { projectId } = webhook
-    const form = pickForm(sql.add, addWebhookParams(webhook, limit, occasion), occasion.once)
+    const form = pickForm(sql.add, addWebhookParams(webhook, limit, context), context.once)
     const [row] = yield* executor.execute<AddedRow>(...form, { owner: projectId })
     if (row?.added === true) return undefined
     return yield* row?.project_exists === true
@@ -411,23 +411,23 @@ export const makePostgresWebhookStore = (
   /**
    * Changes a webhook that exists, by a statement that then returns a row.
    *
-   * @param further - the parameters between the ids and the occasion
+   * @param further - the parameters between the ids and the context
    */
   const change = (
     statement: StatementForms,
     { projectId, webhookId }: WebhookRef,
     further: ReadonlyArray<unknown>,
-    occasion: ChangeContext,
+    context: ChangeContext,
   ) => {
     const params = [
       textParam(projectId),
       uuidParam(webhookId),
       ...further,
-      ...changeContextParams(occasion),
+      ...changeContextParams(context),
     ]
-    const form = pickForm(statement, params, occasion.once)
+    const form = pickForm(statement, params, context.once)
     return answers.change(
-      occasion.once,
+      context.once,
       Effect.flatMap(executor.execute(...form, { owner: projectId }), (rows) =>
         rows.length === 0 ? Effect.fail(new WebhookNotFound({ webhookId })) : Effect.void,
       ),
@@ -446,7 +446,7 @@ export const makePostgresWebhookStore = (
         toKeyUses,
       ),
 
-    add: (webhook, limit, occasion) => answers.change(occasion.once, add(webhook, limit, occasion)),
+    add: (webhook, limit, context) => answers.change(context.once, add(webhook, limit, context)),
 
     list: Effect.fnUntraced(function* (projectId) {
       const rows = yield* executor.execute<ListedRow>(sql.list, [textParam(projectId)], {
@@ -466,20 +466,20 @@ export const makePostgresWebhookStore = (
         : toWebhook(projectId, row)
     }),
 
-    rotateSecret: (projectId, webhookId, { previousUntil, secret }, occasion) =>
+    rotateSecret: (projectId, webhookId, { previousUntil, secret }, context) =>
       change(
         sql.rotateSecret,
         { projectId, webhookId },
         [textParam(secret), instantParam(previousUntil)],
-        occasion,
+        context,
       ),
 
-    addSigningKey: Effect.fnUntraced(function* (projectId, webhookId, key, occasion) {
+    addSigningKey: Effect.fnUntraced(function* (projectId, webhookId, key, context) {
       const params = [
         textParam(projectId),
         uuidParam(webhookId),
         textParam(key),
-        ...changeContextParams(occasion),
+        ...changeContextParams(context),
       ]
       const [row] = yield* executor.execute<{ readonly signing_key: string }>(
         sql.addSigningKey,
@@ -491,16 +491,16 @@ export const makePostgresWebhookStore = (
         : StoredSecret(row.signing_key)
     }),
 
-    update: ({ projectId, webhookId }, changed, occasion) => {
+    update: ({ projectId, webhookId }, changed, context) => {
       const params = [
         textParam(projectId),
         uuidParam(webhookId),
         ...updateParams(changed, notifications.channel),
-        ...changeContextParams(occasion),
+        ...changeContextParams(context),
       ]
-      const form = pickForm(sql.update, params, occasion.once)
+      const form = pickForm(sql.update, params, context.once)
       return answers.change(
-        occasion.once,
+        context.once,
         Effect.flatMap(executor.execute(...form, { owner: projectId }), (rows) => {
           if (rows.length === 0) return Effect.fail(new WebhookConflict())
           return changed.settings.disabled === undefined ? notifyAfterCommit : Effect.void
@@ -508,13 +508,13 @@ export const makePostgresWebhookStore = (
       )
     },
 
-    enable: (projectId, webhookId, occasion) =>
+    enable: (projectId, webhookId, context) =>
       Effect.tap(
-        change(sql.enable, { projectId, webhookId }, [], occasion),
+        change(sql.enable, { projectId, webhookId }, [], context),
         () => notifyAfterCommit,
       ),
 
-    remove: (projectId, webhookId, occasion) =>
-      change(sql.remove, { projectId, webhookId }, [textParam(notifications.channel)], occasion),
+    remove: (projectId, webhookId, context) =>
+      change(sql.remove, { projectId, webhookId }, [textParam(notifications.channel)], context),
   }
 }

@@ -38,7 +38,7 @@ const queuesWith = (limits: Partial<QueueLimits> = {}) => {
     const turns = queues.next(now)
     return {
       turns,
-      sizes: turns.map(({ line, takes }) => `${line.rows[0].id.slice(8)}: ${takes.length}`),
+      sizes: turns.map(({ queue, takes }) => `${queue.rows[0].id.slice(8)}: ${takes.length}`),
       /** Settles takes of the statement, with those that are undecided. */
       settle: (undecided = (_: QueuedTake): QueuedTake["takes"] => []) => {
         for (const turn of turns) queues.settle(turn, undecided(turn))
@@ -132,7 +132,7 @@ describe("clients", () => {
     const { add, addStrangers, next } = queuesWith()
     addStrangers("1")
     add(stranger("1"), "1", 0, { ...policies, address: { ...policy, capacity: 1 } })
-    expect(next().turns.map(({ line }) => line.rows[0].policy.capacity)).toEqual([10, 1])
+    expect(next().turns.map(({ queue }) => queue.rows[0].policy.capacity)).toEqual([10, 1])
   })
 })
 

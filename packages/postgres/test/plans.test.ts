@@ -6,7 +6,7 @@ import { deliveryStates } from "@tenure/core/internal"
 import { AuditCursor, ProjectId, WebhookId } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { cursorParams, mostBulkRows, projectHistory, userHistory } from "../src/audit.ts"
+import { cursorParams, maxBulkRows, projectHistory, userHistory } from "../src/audit.ts"
 import { readMinutes, readQuarters } from "../src/delivery-counts.ts"
 import { listTroubled, readProgress } from "../src/delivery-progress.ts"
 import {
@@ -146,7 +146,7 @@ const few = 60
 const fewInEachPart = 8 * 30
 
 // A row of the index and one of the table for each change of all memberships.
-const fewOfAllMembers = 3 * mostBulkRows
+const fewOfAllMembers = 3 * maxBulkRows
 
 const p1 = textParam("p1")
 const [webhook, three] = [uuidParam(webhookId), integerParam(3)]

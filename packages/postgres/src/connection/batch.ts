@@ -1,4 +1,4 @@
-/** Batches in which an item that fails does not fail the others. */
+/** Batches: one statement for many calls, in which an item that fails does not fail the others. */
 
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -11,23 +11,23 @@ export interface BatchOptions<Item, Value, E> {
   /** Whether a single item may have caused the error, so that the others are worth another try. */
   readonly isOwn: (error: E) => boolean
   /**
-   * Returns for each item of a batch that failed whether it can share another. The rest run alone. By
-   * default, all do.
+   * Returns for each item in a failed batch whether it can share another one. The rest run alone. By default,
+   * all run alone.
    */
   readonly findSound?: (items: ReadonlyArray<Item>) => Effect.Effect<ReadonlyArray<boolean>, E>
   /**
-   * Processes an item alone, or those of a stack, for as long as that takes. Returns one value for each. By
-   * default, as a batch.
+   * Processes an item alone, or the items in a stack, without a time limit. Returns one value for each. By
+   * default, it does what `run` does.
    */
   readonly runAlone?: (items: ReadonlyArray<Item>) => Effect.Effect<ReadonlyArray<Value>, E>
   /**
-   * The key of the stack that an item belongs to, if it does: a batch processes the items of a stack in order. By
-   * default, each item is alone.
+   * The item's stack, by its key: a batch processes the items in a stack in order. By default, each item is
+   * alone.
    */
   readonly stackOf?: (item: Item) => string | undefined
 }
 
-/** An item, and who waits for its value. */
+/** An item, and the callback that gets its exit. */
 export interface PendingItem<Item, Value, E> {
   readonly item: Item
   readonly resume: (exit: Exit.Exit<Value, E>) => void
@@ -41,7 +41,7 @@ const isOwnFailure = <E>(exit: Exit.Exit<unknown, E>, isOwn: (error: E) => boole
     (reason) => Cause.isDieReason(reason) || (Cause.isFailReason(reason) && isOwn(reason.error)),
   )
 
-/** The exit of the item at an index of a batch. */
+/** The exit for the item at an index in the batch. */
 const exitOf = <Value, E>(
   exit: Exit.Exit<ReadonlyArray<Value>, E>,
   index: number,
@@ -52,11 +52,11 @@ const exitOf = <Value, E>(
 }
 
 /**
- * Makes a function that processes a batch. The batch is done when it returns.
+ * Makes a function that processes a batch.
  *
- * If a batch ends in a defect, or in an error that a single item may have caused, its sound items
- * share another batch, and each of the others is started again alone: an invalid item fails alone,
- * and an item that waits for a lock waits alone. Those of a stack go on together, in order.
+ * If a batch ends in a defect, or in an error that a single item may have caused, its sound items share a
+ * second batch, and each of the others is started again alone. So an invalid item fails alone, and an item
+ * that waits for a lock waits alone. Items in a stack stay together, in order.
  */
 export const makeBatchRunner = Effect.fnUntraced(function* <Item, Value, E>(
   options: BatchOptions<Item, Value, E>,
@@ -69,7 +69,7 @@ export const makeBatchRunner = Effect.fnUntraced(function* <Item, Value, E>(
 
   const itemsOf = (batch: Batch): ReadonlyArray<Item> => batch.map(({ item }) => item)
 
-  /** Runs the items of a stack, which may be one. If one of several is invalid, each runs by itself. */
+  /** Runs the items in a stack. If one of several is invalid, each runs by itself. */
   const runStack = Effect.fnUntraced(function* (stack: Batch): Effect.fn.Return<void> {
     const exit = yield* Effect.exit(runAlone(itemsOf(stack)))
     if (stack.length > 1 && Exit.hasDies(exit)) {
@@ -94,7 +94,7 @@ export const makeBatchRunner = Effect.fnUntraced(function* <Item, Value, E>(
     for (const stack of stacksOf(batch)) fork(runStack(stack))
   }
 
-  /** Returns the items of a failed batch that can share another, and starts the rest alone. */
+  /** Returns the items in a failed batch that can share another one, and starts the rest alone. */
   const separate = Effect.fnUntraced(function* (batch: Batch) {
     const found = Effect.catchCause(options.findSound?.(itemsOf(batch)) ?? Effect.succeed([]), () =>
       Effect.succeed([]),
@@ -104,7 +104,7 @@ export const makeBatchRunner = Effect.fnUntraced(function* <Item, Value, E>(
     return batch.filter((_, index) => areSound[index] === true)
   })
 
-  /** Runs a batch once. Returns the items that are worth another try, if it fails because of others. */
+  /** Runs a batch once. If it fails because of some items, returns all, which are worth another try. */
   const attempt = Effect.fnUntraced(function* (batch: Batch) {
     const exit = yield* Effect.exit(options.run(itemsOf(batch)))
     const wasAlone = batch.length === 1 && options.runAlone === undefined
@@ -120,20 +120,20 @@ export const makeBatchRunner = Effect.fnUntraced(function* <Item, Value, E>(
     if (sound.length > 0) startAlone(yield* attempt(sound))
   })
 
-  /** Starts a batch, and calls the function when it is done. Items that run alone may go on. */
+  /** Starts a batch, and calls `done` when it has ended. Items that run alone may still be running then. */
   return (batch: Batch, done: () => void): void => {
     fork(process(batch)).addObserver(done)
   }
 })
 
-// More items than this wait for more than a client can be expected to.
-const mostWaiting = 10_000
+// Beyond this, an item would wait longer than a client does.
+const maxWaiting = 10_000
 
 /** How items are gathered into batches. */
 export interface BatcherOptions<Item, Value, E> extends BatchOptions<Item, Value, E> {
   /**
-   * Items with a key in common run in order: each is over before the next begins, also if it runs alone. They share
-   * a batch only if it is the key of a stack, see `stackOf`. By default, items have no keys.
+   * Items with a common key run in order: each has ended before the next begins, even if it runs alone. They
+   * share a batch only if the key is that of their stack (see `stackOf`). By default, items have no keys.
    */
   readonly keysOf?: (item: Item) => ReadonlyArray<string>
   /** The maximum number of items in a batch. */
@@ -141,36 +141,38 @@ export interface BatcherOptions<Item, Value, E> extends BatchOptions<Item, Value
   /** The maximum number of batches in flight. */
   readonly maxInFlight: number
   /**
-   * How many items have to wait for a batch to start beside another. The more, the fewer and larger batches are. 1 by
-   * default.
+   * How many items have to wait before a batch starts beside another. A higher number makes fewer and larger
+   * batches. Default: 1.
    */
   readonly leastBeside?: number
-  /** Has items wait for others. */
+  /** Makes items wait for others. */
   readonly gathering?: {
-    /** How long a batch of fewer than `leastBeside` waits after the last one began, in milliseconds. */
+    /**
+     * How long a batch with fewer than `leastBeside` items waits after the last one began, in milliseconds.
+     */
     readonly millis: number
-    /** Whether an item waits for no others. */
+    /** Whether an item is processed without that wait. */
     readonly isUrgent: (item: Item) => boolean
   }
-  /** What an item fails with if too many wait. */
+  /** The error of an item that arrives when too many wait. */
   readonly crowded: E
 }
 
-/** The items of the next batch, and those that go on waiting, both in order. */
+/** The items in the next batch, and the items that keep waiting, both in order. */
 interface Selected<Waiting> {
   readonly batch: ReadonlyArray<Waiting>
   readonly rest: Array<Waiting>
 }
 
 /**
- * Makes a function that processes one item, in a batch with other items if there are any: group commit.
+ * Makes a function that processes one item, in a batch with others if there are any: group commit.
  *
  * An item runs immediately if no batch is in flight, unless it has to wait for others (`gathering`).
  */
 export const makeBatcher = Effect.fnUntraced(function* <Item, Value, E>(
   options: BatcherOptions<Item, Value, E>,
 ) {
-  /** An item with its keys, which are looked at again and again while it waits. */
+  /** An item with its keys, which are computed once because every selection reads them. */
   interface Waiting extends PendingItem<Item, Value, E> {
     readonly keys: ReadonlyArray<string>
     readonly stack: string | undefined
@@ -178,16 +180,16 @@ export const makeBatcher = Effect.fnUntraced(function* <Item, Value, E>(
   const { gathering, keysOf, leastBeside = 1, maxBatch, maxInFlight, stackOf } = options
   const start = yield* makeBatchRunner(options)
   let queue: Array<Waiting> = []
-  // The keys of items that have begun and are not over.
+  // Keys whose items have begun and not ended.
   const busy = new Set<string>()
   let inFlight = 0
   let isScheduled = false
-  // Until then, a small batch waits, by the monotonic clock.
+  // A small batch waits until this time on the monotonic clock.
   let gathersUntil = -Infinity
   let hasUrgent = false
   let timer: ReturnType<typeof setTimeout> | undefined
 
-  /** Selects the items that can run now, and share a batch. Nobody overtakes an item with the same key. */
+  /** Selects the items that can run now in one batch. No item overtakes another with the same key. */
   const select = (): Selected<Waiting> => {
     if (keysOf === undefined) {
       return { batch: queue.slice(0, maxBatch), rest: queue.slice(maxBatch) }
@@ -195,10 +197,11 @@ export const makeBatcher = Effect.fnUntraced(function* <Item, Value, E>(
     const batch: Array<Waiting> = []
     const rest: Array<Waiting> = []
     const reserved = new Set<string>()
-    // The keys in the batch, each with the stack that has it, if one has.
+    // The keys in the batch, each with its stack, if it has one.
     const taken = new Map<string, string | undefined>()
     let examined = 0
-    // All of them, if need be: those of one locked member keep nobody else back.
+    // Reads the whole queue if necessary, because changes to one locked member must not hold up other
+    // members.
     for (const waiting of queue) {
       if (batch.length === maxBatch) break
       examined++
@@ -219,7 +222,7 @@ export const makeBatcher = Effect.fnUntraced(function* <Item, Value, E>(
     return { batch, rest: [...rest, ...queue.slice(examined)] }
   }
 
-  /** Has the keys of items busy until all items that have them are over. */
+  /** Marks keys as busy until all their items have ended. */
   const occupy = (batch: ReadonlyArray<Waiting>): ReadonlyArray<Waiting> => {
     if (keysOf === undefined) return batch
     const users = new Map<string, number>()
@@ -284,7 +287,7 @@ export const makeBatcher = Effect.fnUntraced(function* <Item, Value, E>(
 
   return (item: Item): Effect.Effect<Value, E> =>
     Effect.callback((resume) => {
-      if (queue.length >= mostWaiting) return resume(Exit.fail(options.crowded))
+      if (queue.length >= maxWaiting) return resume(Exit.fail(options.crowded))
       const waiting = { item, resume, keys: keysOf?.(item) ?? [], stack: stackOf?.(item) }
       queue.push(waiting)
       hasUrgent ||= gathering?.isUrgent(item) === true
@@ -296,7 +299,7 @@ export const makeBatcher = Effect.fnUntraced(function* <Item, Value, E>(
     })
 })
 
-/** For each item, the row that has its position `n`, counted from 1, or `null`. */
+/** For each item, the row with its position `n`, counted from 1, or `null`. */
 export const rowsByPosition = <Row extends { readonly n: number }>(
   items: ReadonlyArray<unknown>,
   rows: ReadonlyArray<Row>,
@@ -305,7 +308,7 @@ export const rowsByPosition = <Row extends { readonly n: number }>(
   return items.map((_, index) => byPosition.get(index + 1) ?? null)
 }
 
-/** For each item, whether a row has its position `n`, counted from 1. */
+/** For each item, whether there is a row with its position `n`, counted from 1. */
 export const hasRowAt = (
   items: ReadonlyArray<unknown>,
   rows: ReadonlyArray<{ readonly n: number }>,

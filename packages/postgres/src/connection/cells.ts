@@ -1,4 +1,4 @@
-/** Where cells are, and executors that follow them from server to server. */
+/** The directory of cells, and executors that follow a cell from server to server. */
 
 import { StoreUnavailable, WrongServer } from "@tenure/core/store"
 import * as Clock from "effect/Clock"
@@ -16,35 +16,37 @@ import {
 } from "./executor.ts"
 import { HostTransaction } from "./host-transaction.ts"
 
-/** Where a cell is. */
+/** The place of a cell. */
 export interface CellPlace {
   /** Its number, counted from 0. */
   readonly number: number
-  /** The name of the server that has it. */
+  /** The name of its server. */
   readonly server: string
-  /** The name of the server that it is moving to, or `null`. */
+  /** The name of the server it is moving to, or `null`. */
   readonly moving_to: string | null
 }
 
-/** Returns the places of all cells, in the order of their numbers. */
+/** Returns the places of all cells, ordered by number. */
 export const listCells = (schema: string): string =>
   `SELECT number, server, moving_to FROM ${schema}.cells ORDER BY number`
 
-/** The name of the schema of a cell, given that of the home. */
+/** A cell's schema name, from the name of the home schema. */
 export const cellSchema = (schema: string, number: number): string => `${schema}_${number}`
 
-/** The name of the former schema of a cell, given that of the cell. To rename it is the decision of a move. */
+/**
+ * The name that a cell's schema gets at the source when it has moved. Renaming it is what decides a move.
+ */
 export const movedSchema = (schema: string): string => `${schema}_moved`
 
-/** Tells whether a cell has left a server for good, given the name of its schema. */
+/** Returns whether a cell has left a server for good, from the name of its schema. */
 const isMoved = (schema: string): string =>
   `SELECT to_regnamespace('${quoted(movedSchema(schema))}') IS NOT NULL
           AND to_regnamespace('${quoted(schema)}') IS NULL AS holds`
 
-/** Opens a cell on the server that it has moved to, by calling the function of the migrations. */
+/** Opens a cell on its new server, with a function from the migrations. */
 export const openCell = (schema: string): string => `SELECT ${quoted(schema)}.open_cell()`
 
-/** Names the new server of a cell `$1` in the directory: `$3` in place of `$2`. */
+/** Writes the new server `$3` of cell `$1` to the directory, in place of `$2`. */
 export const switchCell = (home: string): string => `
   UPDATE ${home}.cells
   SET server = $3, moved_at = clock_timestamp(), moving_to = NULL, moved_from = $2
@@ -57,7 +59,10 @@ export const switchCellParams = (number: number, from: string, to: string) => [
   textParam(to),
 ]
 
-/** Tells whether a server may have a cell, given the name of its schema: not if it is a copy that is being made. */
+/**
+ * Returns whether the cell on a server is in use, from its schema name. A copy that is still being made is
+ * not.
+ */
 export const isOpen = (schema: string): string =>
   `SELECT NOT EXISTS (
      SELECT FROM pg_trigger WHERE tgrelid = to_regclass('${quoted(schema)}.cells') AND tgname = 'closed'
@@ -67,45 +72,45 @@ interface HoldsRow {
   readonly holds: boolean
 }
 
-// How long a statement waits for a cell that moves: longer than the switch takes, shorter than clients wait.
+// How long a statement waits while its cell moves: longer than the switch takes, shorter than clients wait.
 const longestSwitchMillis = 8000
 
 // How often a waiting statement reads the directory.
 const pauseMillis = 20
 
-// After which time a waiting statement asks whether the process that moves the cell has died.
+// After this time, a waiting statement checks whether the process that moves the cell has died.
 const deadMoverMillis = 100
 
-// How often the directory is read otherwise.
+// How often the directory is read when no statement waits.
 const readMillis = 1000
 
-// How long a place may be used without being confirmed.
+// How long a place may be used without confirmation.
 const placeLifeMillis = 2500
 
 /**
- * After which time no process looks for a cell any more where it was, also if a statement has waited for a connection.
- * Then its tables can be made there again.
+ * After this time, no process uses the cell's former place any more, even if a statement has waited for a
+ * connection. Its tables can be created there again.
  */
 export const forgottenMillis = placeLifeMillis + longLimitMillis + 1000
 
-/** The places of the cells, as this process knows them. */
+/** The places of cells, as far as this process knows. */
 export interface CellDirectory {
-  /** The name of the server that has a cell. */
+  /** The name of a cell's server. */
   readonly serverOf: (number: number) => string
-  /** Reads the places. Callers at the same time share one reading. */
+  /** Reads the places. Concurrent callers share one read. */
   readonly refresh: Effect.Effect<void, StoreUnavailable>
-  /** Confirms the place of a cell if that was long ago. */
+  /** Confirms a cell's place if the last confirmation is too old. */
   readonly confirm: (number: number) => Effect.Effect<void, StoreUnavailable>
-  /** Waits until a cell is on another server than `server`. Fails if that takes too long. */
+  /** Waits until a cell has left `server`. Fails if that takes too long. */
   readonly left: (number: number, server: string) => Effect.Effect<void, StoreUnavailable>
 }
 
 /**
  * Makes the directory, and keeps it up to date for as long as the scope is open.
  *
- * @param home - runs statements in the schema of the home
+ * @param home - runs statements in the home schema
  * @param homeName - the name of that schema
- * @param servers - all servers, by their names
+ * @param servers - all servers, by name
  * @param first - the places that are known
  */
 export const makeCellDirectory = Effect.fnUntraced(function* (
@@ -121,13 +126,13 @@ export const makeCellDirectory = Effect.fnUntraced(function* (
   const confirmed = new Map<number, number>()
   const serverOf = (number: number): string => places.get(number)?.server ?? ""
   const read = Effect.gen(function* () {
-    // The answer may take a while.
+    // Taken before the read, because the response may be slow.
     const now = yield* Clock.currentTimeMillis
     const found = yield* home.executeApart<CellPlace>(listCells(home.schema), [])
     places = new Map(found.map((place) => [place.number, place]))
     for (const number of places.keys()) confirmed.set(number, now)
   })
-  // What is read before a caller asks may be old, but then the caller asks again.
+  // A caller may get a read from shortly before; it then repeats the call.
   const refresh = yield* Effect.cachedWithTTL(read, pauseMillis)
 
   const holds = (server: string, sql: string) =>
@@ -136,7 +141,7 @@ export const makeCellDirectory = Effect.fnUntraced(function* (
       ([row]) => row?.holds === true,
     )
 
-  /** Asks the server of a cell, because the home does not answer. */
+  /** Asks the cell's server, because the home does not respond. */
   const askServer = Effect.fnUntraced(function* (number: number, cause: StoreUnavailable) {
     const now = yield* Clock.currentTimeMillis
     if (!(yield* holds(serverOf(number), isOpen(cellSchema(homeName, number))))) return yield* cause
@@ -145,7 +150,7 @@ export const makeCellDirectory = Effect.fnUntraced(function* (
 
   const oneAtATime = Semaphore.makeUnsafe(1)
 
-  /** Completes the move of a cell if it is decided, in place of a process that has died. */
+  /** Completes a cell's move if it is decided, in place of a process that has died. */
   const complete = ({ moving_to: to, number, server }: CellPlace) => {
     const target = executors.get(to ?? "")
     if (to === null || target === undefined) return Effect.void
@@ -196,11 +201,11 @@ export const makeCellDirectory = Effect.fnUntraced(function* (
 })
 
 /**
- * Makes the executor of a cell. A statement that comes too late for the server that has had the cell has changed
- * nothing: it waits until the directory names the new one, and runs there.
+ * Makes the executor for a cell. A statement that arrives at the former server after a move has changed
+ * nothing: it waits until the directory names the new server, and runs there.
  *
- * @param schema - the name of the schema of the cell, quoted
- * @param servers - all servers, by their names
+ * @param schema - the name of the cell's schema, quoted
+ * @param servers - all servers, by name
  */
 export const makeCellExecutor = (
   number: number,
@@ -212,7 +217,7 @@ export const makeCellExecutor = (
     [...servers].map(([name, server]) => [name, makeExecutor(server, schema, true)]),
   )
 
-  /** Runs work where the cell is now. */
+  /** Runs work on the cell's current server. */
   const here = <A, E>(
     work: (executor: Executor, server: string) => Effect.Effect<A, E>,
   ): Effect.Effect<A, E | StoreUnavailable> =>
@@ -225,7 +230,7 @@ export const makeCellExecutor = (
         : work(executor, server)
     })
 
-  /** Runs work where the cell is, and again where it went if it has left meanwhile. */
+  /** Runs work on the cell's server, and again on the new one if the cell has left meanwhile. */
   const follow = <A, E>(
     work: (executor: Executor) => Effect.Effect<A, E>,
     failsInMove = false,
@@ -239,7 +244,10 @@ export const makeCellExecutor = (
       }),
     )
 
-  /** Fails unless a transaction of the host is where the cell is. Statements there would end it. */
+  /**
+   * Fails unless the host's transaction is on the cell's server. A statement on the wrong one would abort the
+   * transaction.
+   */
   const checkServer = (transaction: HostTransaction) =>
     here((_executor, name) =>
       Effect.gen(function* () {
@@ -257,8 +265,8 @@ export const makeCellExecutor = (
   const executeApart: Executor["executeApart"] = <Row extends object>(
     sql: string,
     params: ReadonlyArray<unknown>,
-    manner?: ExecuteOptions,
-  ) => follow((executor) => executor.executeApart<Row>(sql, params, manner), manner?.failsInMove)
+    options?: ExecuteOptions,
+  ) => follow((executor) => executor.executeApart<Row>(sql, params, options), options?.failsInMove)
 
   return {
     schema,
@@ -267,14 +275,14 @@ export const makeCellExecutor = (
     execute: <Row extends object>(
       sql: string,
       params: ReadonlyArray<unknown>,
-      manner?: ExecuteOptions,
+      options?: ExecuteOptions,
     ) =>
       Effect.flatMap(HostTransaction, (transaction) =>
         transaction === undefined
-          ? executeApart<Row>(sql, params, manner)
+          ? executeApart<Row>(sql, params, options)
           : Effect.andThen(
               checkServer(transaction),
-              here((executor) => executor.execute<Row>(sql, params, manner)),
+              here((executor) => executor.execute<Row>(sql, params, options)),
             ),
       ),
 

@@ -24,7 +24,10 @@ const hostOf = (url: URL | undefined): string =>
 const portOf = (url: URL | undefined): number =>
   Number(url?.searchParams.get("port") ?? (url?.port || 5432))
 
-/** Returns the address, by the rules of the driver: fields precede the URL, and its query the rest. */
+/**
+ * Returns the address by the driver's rules: fields take precedence over the URL, and its query over the
+ * rest.
+ */
 const addressOf = (config: PgClientConfig): Address => {
   const url = parse(config)
   const host = config.host ?? hostOf(url)
@@ -33,58 +36,57 @@ const addressOf = (config: PgClientConfig): Address => {
   return host.startsWith("/") ? { path: `${host}/.s.PGSQL.${port}` } : { host, port }
 }
 
-/** What holds for all statements of a session. */
+/** Timeouts that apply to all statements in a session. */
 export interface SessionTimeouts {
   /** How long a statement waits for a lock, as PostgreSQL prints it, for example `"200ms"`. */
   readonly lockTimeout: string
 }
 
-/** For statements that others wait behind. */
+/** Timeouts for statements that others wait behind. */
 export const failOnLockTimeouts: SessionTimeouts = { lockTimeout: "200ms" }
 
-/** For statements that have met a lock, for as long as a client can be expected to wait. */
+/** Timeouts for statements that have met a lock: as long as a client can be expected to wait. */
 export const waitForLockTimeouts: SessionTimeouts = { lockTimeout: "5s" }
 
-// The longest that a statement may take. The process that sent it has long given up.
+// The longest time that a statement may take. The process that sent it has long given up by then.
 const statementTimeout = "30s"
 
-/** The settings of a session, as parameters of its start. */
+/** Session settings, as startup parameters. */
 const settings = ({ lockTimeout }: SessionTimeouts) => ({
-  // The isolation level that the statements need, whatever the default of the database is.
+  // The statements need this level, whatever the database's default is.
   default_transaction_isolation: "read committed",
   lock_timeout: lockTimeout,
   statement_timeout: statementTimeout,
-  // The server closes the sessions of a process that the network has lost.
+  // The server closes sessions whose process has vanished from the network.
   tcp_user_timeout: "10s",
   tcp_keepalives_idle: "10",
 })
 
-/** Returns the server's process, and one of the settings. */
+/** Returns the server process and one of the settings, to find out whether a pooler is in between. */
 const inspectSession =
   "SELECT pg_backend_pid() AS process_id, current_setting('lock_timeout') AS lock_timeout"
 
-/** The row of `inspect`. */
+/** The row that `inspectSession` returns. */
 interface InspectRow {
   readonly process_id: number
   readonly lock_timeout: string
 }
 
-/** Starts a transaction. */
 const beginTransaction = "BEGIN ISOLATION LEVEL READ COMMITTED"
 
-/** Applies the terms to the transaction. */
+/** Applies the timeouts to the transaction. */
 const setSessionTimeouts = `
   SELECT set_config('lock_timeout', $1::text, true),
          set_config('statement_timeout', '${statementTimeout}', true)
 `
 
-// The longest that the system waits before it asks a silent peer for a sign of life.
+// How long the system waits before it probes a silent peer.
 const keepAliveMillis = 5000
 
-// How long a server has to answer our goodbye.
+// How long a server has to respond to the end of a session.
 const goodbyeMillis = 1000
 
-/** Runs a statement. */
+/** Runs a statement and returns its rows. */
 interface Run {
   <Row extends object>(
     sql: string,
@@ -92,23 +94,23 @@ interface Run {
   ): Effect.Effect<ReadonlyArray<Row>, SqlError>
 }
 
-/** A connection. */
+/** A connection to the database. */
 export interface Connection {
   readonly run: Run
-  /** The session of the driver, to listen on. */
+  /** The driver's session, to listen on. */
   readonly session: PgConnection.PgConnection
-  /** The id of the server's process, or `undefined` if a pooler is in between, or there is no server. */
+  /** The server process's id, or `undefined` behind a pooler or without a server. */
   readonly processId: number | undefined
   /** How many bytes have arrived. */
   readonly bytesRead: () => number
   readonly isOpen: () => boolean
-  /** Says goodbye. Waits for nothing. */
+  /** Ends the session without waiting for the server. */
   readonly close: () => void
-  /** Closes the connection as if the network had. The statement in flight fails. */
+  /** Closes the connection as a broken network would. A statement in flight fails. */
   readonly destroy: () => void
 }
 
-/** A session, and the socket below it. */
+/** A session and its socket. */
 interface Link {
   readonly session: PgConnection.PgConnection
   readonly socket: Duplex
@@ -124,7 +126,7 @@ const openSocket = (config: PgClientConfig): Duplex =>
     keepAliveInitialDelay: keepAliveMillis,
   })
 
-/** Opens a session on a socket of our own, because the driver's cannot be closed from outside. */
+/** Opens a session on a socket that we create, because the driver's cannot be closed from outside. */
 const link = Effect.fnUntraced(function* (config: PgClientConfig, millis: number) {
   const scope = yield* Scope.make()
   let socket: Duplex | undefined
@@ -132,7 +134,7 @@ const link = Effect.fnUntraced(function* (config: PgClientConfig, millis: number
     ...config,
     multiplex: false,
     connectTimeout: millis,
-    // The driver asks for further sockets to cancel statements.
+    // The driver requests more sockets to cancel statements.
     stream: () => {
       const opened = openSocket(config)
       socket ??= opened
@@ -150,7 +152,7 @@ const link = Effect.fnUntraced(function* (config: PgClientConfig, millis: number
 const bytesReadOn = (socket: Duplex): number =>
   socket instanceof Net.Socket ? socket.bytesRead : 0
 
-/** Ends a session. The process may end before the server answers. */
+/** Ends a session. The process may exit before the server responds. */
 const end = ({ scope, socket }: Link): void => {
   Effect.runSync(Scope.close(scope, Exit.void))
   if (socket instanceof Net.Socket) socket.unref()
@@ -169,14 +171,17 @@ const connectionOn = (linked: Link, run: Run, processId: number | undefined): Co
   },
 })
 
-/** Runs statements whose terms the session knows, and prepares them unless told otherwise. */
+/** Runs statements in a session that has the timeouts, and prepares them unless told otherwise. */
 function runOn(session: PgConnection.PgConnection, prepare?: boolean): Run
 function runOn(session: PgConnection.PgConnection, prepare?: boolean) {
   return (sql: string, params: ReadonlyArray<unknown>) =>
     Effect.map(session.query(sql, params, prepare), ({ rows }) => rows)
 }
 
-/** Runs each statement in a transaction which sets the terms, because the next is another session's. */
+/**
+ * Runs each statement in a transaction that sets the timeouts, because a pooler may use another session for
+ * the next.
+ */
 function runApart({ session, socket }: Link, terms: SessionTimeouts): Run
 function runApart({ session, socket }: Link, { lockTimeout }: SessionTimeouts) {
   const query = (sql: string, params: ReadonlyArray<unknown> = []) =>
@@ -194,7 +199,7 @@ function runApart({ session, socket }: Link, { lockTimeout }: SessionTimeouts) {
   })
 }
 
-/** Destroys what gives no answer in time. */
+/** Destroys a connection that gives no response in time. */
 export const within = <A, E, R>(
   millis: number,
   { destroy }: { readonly destroy: () => void },
@@ -209,8 +214,8 @@ export const within = <A, E, R>(
   })
 
 /**
- * Opens a connection that leads straight to the server. Returns `undefined` if a pooler is in between,
- * which does not pass the terms on.
+ * Opens a connection that leads straight to the server. Returns `undefined` behind a pooler, which does not
+ * pass the timeouts on.
  */
 export const openDirect = Effect.fnUntraced(function* (
   config: PgClientConfig,
@@ -218,11 +223,11 @@ export const openDirect = Effect.fnUntraced(function* (
   millis: number,
 ) {
   const startupParameters = { ...config.startupParameters, ...settings(terms) }
-  // The client of the host may not prepare statements, because it must work through poolers, too.
+  // The host's client may have turned prepared statements off, to work through poolers.
   const linked = yield* link({ ...config, prepare: true, startupParameters }, millis)
   const { processId } = linked.session
   const connection = connectionOn(linked, runOn(linked.session), processId)
-  // A pooler would keep a prepared one.
+  // Not prepared, because a pooler would keep the prepared statement.
   const question = runOn(linked.session, false)<InspectRow>(inspectSession, [])
   const [row] = yield* within(millis, connection, question).pipe(
     Effect.onExit((exit) => (Exit.isSuccess(exit) ? Effect.void : Effect.sync(connection.destroy))),
@@ -232,7 +237,7 @@ export const openDirect = Effect.fnUntraced(function* (
   return undefined
 })
 
-/** Opens a connection to a database in this process, where no statement waits for the lock of another. */
+/** Opens a connection to a database in this process, where no statement waits for another's lock. */
 export const openInProcess = Effect.fnUntraced(function* (config: PgClientConfig, millis: number) {
   const linked = yield* link(config, millis)
   return connectionOn(linked, runOn(linked.session), undefined)

@@ -25,9 +25,9 @@ export interface BusyConnections {
   readonly since: number
 }
 
-/** Opens connections, and knows what they do. */
+/** Opens connections, and knows which are in use. */
 export interface Connections {
-  /** Opens a connection. Fails if that takes longer. */
+  /** Opens a connection. Fails if that takes longer than `millis`. */
   readonly open: (terms: SessionTimeouts, millis: number) => Effect.Effect<Connection, SqlError>
   /** Marks a connection as busy for the duration of a statement. */
   readonly send: <A, E>(
@@ -40,32 +40,32 @@ export interface Connections {
   readonly isInProcess: boolean
   /** The connections with a statement in flight. */
   readonly busy: () => ReadonlyArray<BusyConnections>
-  /** How many statements have been answered. */
+  /** The number of statements that got a response. */
   readonly answered: () => number
-  /** How long the way to the database takes. */
+  /** The measured time to the database. */
   readonly latency: () => RoundTripTime
   readonly learn: (measured: Partial<RoundTripTime>) => void
   /** Destroys the connections without a statement in flight. */
   readonly destroyIdle: () => void
   /**
    * Leaves a server that refuses changes, because the address may lead to another one by now: destroys idle
-   * connections, and the others after their statement. Does nothing within a second after the last time, and returns
-   * whether it did.
+   * connections, and the others after their statement. Does nothing within a second after the last time.
+   * Returns whether it did.
    */
   readonly leaveReadOnly: () => boolean
   readonly destroyAll: () => void
-  /** Closes all connections, those too that are about to open. */
+  /** Closes all connections, including those about to open. */
   readonly close: () => void
 }
 
-// A database can be read-only for long. Then one new connection a second is enough to notice a change.
+// A database can be read-only for a long time. One new connection a second is then enough to notice a change.
 const leavePauseMillis = 1000
 
-/** Makes the connections of a configuration. */
+/** Makes the connections for a configuration. */
 export const makeConnections = (config: PgClientConfig, isInProcess: boolean): Connections => {
   const all = new Set<Connection>()
   const sent = new Map<Connection, number>()
-  // Those to destroy after their statement.
+  // Connections to destroy after their statement.
   const left = new WeakSet<Connection>()
   let leftAt = -Infinity
   let latency = unknownRoundTrip
@@ -95,11 +95,12 @@ export const makeConnections = (config: PgClientConfig, isInProcess: boolean): C
 
   return {
     open: (terms, millis) =>
-      // Once it is open, it is known, so that it can be closed.
+      // Not interruptible once it is open, so that it is known and can be closed.
       Effect.uninterruptibleMask((restore) =>
         Effect.gen(function* () {
           const began = performance.now()
-          // A connection that does not open in time would have taken longer: next time it may.
+          // Also measured on a timeout: the connection would have taken longer, so the next one has more
+          // time.
           const connection = yield* Effect.ensuring(
             restore(openAny(terms, millis)),
             Effect.sync(() => {

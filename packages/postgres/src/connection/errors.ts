@@ -1,4 +1,4 @@
-/** What an error from PostgreSQL means for the caller. */
+/** What errors from PostgreSQL mean for the caller, and how they are explained to the operator. */
 
 import { TaggedError } from "@tenure/core/internal"
 import { StoreUnavailable } from "@tenure/core/store"
@@ -34,7 +34,7 @@ const reasonOf = (cause: unknown) => {
   }
 }
 
-/** Converts an error of the host's library. */
+/** Converts an error from the host's library. */
 export const fromHost = (cause: unknown): SqlError => new SqlError({ reason: reasonOf(cause) })
 
 // The SQLSTATE classes of errors caused by a statement or its parameters.
@@ -44,7 +44,7 @@ const faultClasses = new Set(["0A", "21", "22", "23", "42"])
 export const isFault = (error: SqlError): boolean =>
   faultClasses.has((sqlStateOf(error) ?? "").slice(0, 2))
 
-/** Whether the schema in a statement, or an object in it, is missing. The statement has changed nothing. */
+/** Whether the statement names a schema or an object that does not exist. It has changed nothing then. */
 export const isAbsent = (error: unknown): boolean =>
   error instanceof StoreUnavailable
     ? isAbsent(error.cause)
@@ -55,15 +55,15 @@ export const isLostRace = ({ reason }: SqlError): boolean =>
   reason._tag === "DeadlockError" || reason._tag === "SerializationError"
 
 /**
- * Whether one of Tenure's own statements lost a race. They violate a unique constraint only when
- * another statement inserts the same row at the same time.
+ * Whether one of Tenure's own statements lost a race. These violate a unique constraint only if another
+ * statement inserts the same row at the same time.
  */
 export const isConflict = (error: SqlError): boolean =>
   isLostRace(error) || error.reason._tag === "UniqueViolation"
 
 /**
- * Whether the statement inserted a row whose key another one in this table has. Some libraries of hosts
- * do not tell the table.
+ * Whether the statement inserted a row whose key is taken in this table. Some host libraries do not report
+ * the table.
  */
 export const isTakenIn = ({ reason }: SqlError, table: string): boolean =>
   reason._tag === "UniqueViolation" &&
@@ -80,17 +80,17 @@ export const waitedForLock = ({ cause }: StoreUnavailable): boolean =>
 export const isCrowded = (error: SqlError): boolean => sqlStateOf(error)?.startsWith("53") === true
 
 /**
- * Whether the server lacks what a change needs, such as room on its disk or memory, or cannot read or write a file. It
- * still answers. Too many connections say nothing of changes.
+ * Whether the server lacks a resource that changes need, such as disk space or memory, or cannot read or
+ * write a file. It still responds. An error because of too many connections says nothing about changes.
  */
 export const lacksResources = (error: SqlError): boolean =>
   /^(53[0124]|58)/.test(sqlStateOf(error) ?? "")
 
-/** Whether the server refused a change because it is read-only, as a standby is. It has changed nothing. */
+/** Whether the server refused a change because it is read-only, as a standby is. Nothing was changed. */
 export const isReadOnlyRefusal = (error: SqlError): boolean => sqlStateOf(error) === "25006"
 
 /**
- * Whether whoever answered refused a setting of the session: a pooler, which has to give the session
+ * Whether the other side refused a session setting: a pooler, which has to give the session
  * to others.
  */
 export const isRefusedSetting = (error: SqlError): boolean => {
@@ -98,16 +98,14 @@ export const isRefusedSetting = (error: SqlError): boolean => {
   return state.startsWith("08") || ["0A000", "22023", "42704"].includes(state)
 }
 
-/** Why a database cannot be used, as a message for those who run the process. */
-
 /** The database cannot be used at the start. The message says why, without secrets. */
 export class DatabaseUnusable extends TaggedError("DatabaseUnusable")<{
   readonly message: string
-  /** The error of the server, the driver or the system. */
+  /** The error from the server, the driver or the system. */
   readonly cause: unknown
 }> {}
 
-// What to do about errors, by their code, or by their message where they have no code.
+// Advice by error code, or by message where there is no code.
 const advice: ReadonlyArray<readonly [RegExp, string]> = [
   [
     /^(SELF_SIGNED|DEPTH_ZERO|UNABLE_TO_(VERIFY|GET_ISSUER)|CERT_UNTRUSTED)/,
@@ -135,7 +133,7 @@ const advice: ReadonlyArray<readonly [RegExp, string]> = [
   ],
 ]
 
-/** The error at the beginning of a chain of causes. */
+/** The first error in a chain of causes. */
 const originOf = (error: unknown): unknown => {
   if (isSqlError(error)) return originOf(error.reason)
   if (Predicate.hasProperty(error, "cause") && error.cause !== undefined)
@@ -143,7 +141,9 @@ const originOf = (error: unknown): unknown => {
   return error
 }
 
-/** Reduces the stack of an error to its message: it begins at a socket, and no line of the host is in it. */
+/**
+ * Reduces an error's stack to its message: the stack begins at a socket, and contains no line of the host.
+ */
 const withoutStack = (error: unknown): unknown => {
   if (error instanceof AggregateError) error.errors.forEach(withoutStack)
   if (error instanceof Error) Reflect.set(error, "stack", String(error))
@@ -154,12 +154,12 @@ const databaseUnusableCodeOf = (error: unknown): string =>
   Predicate.hasProperty(error, "code") && typeof error.code === "string" ? error.code : ""
 
 const messageOf = (error: unknown): string => {
-  // An attempt on several addresses has no message of its own.
+  // A connection attempt at several addresses has no message itself.
   if (error instanceof AggregateError) return error.errors.map(messageOf).join(", ")
   return error instanceof Error ? error.message : String(error)
 }
 
-/** Says why a statement or a connection has failed, and what may help. */
+/** Explains why a statement or a connection has failed, and what may help. */
 export const explain = (error: SqlError): string => {
   const origin = originOf(error)
   const message = messageOf(origin)

@@ -1,4 +1,4 @@
-/** Whether the database runs in this process. */
+/** Runs statements on PostgreSQL: SQL and parameters in, rows or `StoreUnavailable` out. */
 
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import {
@@ -34,43 +34,41 @@ import { type ConnectionPool, makeConnectionPool, observePool } from "./pool.ts"
 import { maxTimeoutMillis } from "./round-trip.ts"
 
 /**
- * Whether the database runs in this process, as that of `@tenure/embedded` does. Then it answers for as
- * long as the process lives, and no other process has to be told of anything. Default: `false`.
+ * Whether the database runs in this process, as with `@tenure/embedded`. It then responds for as long as the
+ * process lives, and no other process needs notifications. Default: `false`.
  */
 export const InProcess = Context.Reference<boolean>("@tenure/postgres/InProcess", {
   defaultValue: () => false,
 })
 
-/** Runs statements: SQL in, rows or `StoreUnavailable` out. */
-
-// How long a caller waits for a statement: its turn, a connection and the answer.
+// How long a caller waits for a statement, including its turn and a connection.
 const limitMillis = 10_000
 
-/** The same for a statement that may take long, and for work of the host. */
+/** The limit for a long statement, and for work of the host. */
 export const longLimitMillis = 30_000
 
-// The same for a statement that meets a lock.
+// The limit for a statement that meets a lock.
 const lockLimitMillis = 5000
 
-/** How a statement runs outside of the host's transactions. */
+/** How a statement runs outside the host's transactions. */
 export interface ExecuteOptions {
-  /** Whose statement it is. No owner holds more than half of the connections. */
+  /** The owner of the statement. No owner holds more than half of the connections. */
   readonly owner?: string | undefined
-  /** Whether it fails when it meets a lock, rather than wait for it. */
+  /** Whether it fails when it meets a lock instead of waiting. */
   readonly isBrief?: boolean
-  /** Whether it may take half a minute. */
+  /** Whether it may take 30 seconds. */
   readonly isLong?: boolean
-  /** Whether it fails while its schema moves to another server, rather than wait until that is over. */
+  /** Whether it fails while its schema moves to another server instead of waiting. */
   readonly failsInMove?: boolean
 }
 
 type Execute = <Row extends object>(
   sql: string,
   params: ReadonlyArray<unknown>,
-  manner?: ExecuteOptions,
+  options?: ExecuteOptions,
 ) => Effect.Effect<ReadonlyArray<Row>, StoreUnavailable>
 
-/** Runs statements against the tables of one schema. An error in a statement is a defect. */
+/** Runs statements against the tables in one schema. An error in a statement is a defect. */
 export interface Executor {
   /** The name of the schema, quoted. */
   readonly schema: string
@@ -78,41 +76,42 @@ export interface Executor {
   readonly execute: Execute
   /** Runs a statement in its own transaction, even if the host has one open. */
   readonly executeApart: Execute
-  /** Fails if the database does not answer, refuses changes or has no room for them. */
+  /** Fails if the database does not respond, refuses changes or has no room for them. */
   readonly ping: Effect.Effect<void, StoreUnavailable>
   /** Whether the host has a transaction open. */
   readonly isInTransaction: Effect.Effect<boolean>
   /**
-   * Runs an effect after the host's transaction commits, or immediately outside a transaction. Not at
-   * all, if the host has opened the transaction with a library of its own.
+   * Runs an effect after the host's transaction commits, or immediately outside a transaction. If the host
+   * has opened the transaction with its own library, the effect does not run, because the commit is not
+   * visible here.
    */
   readonly afterCommit: (effect: Effect.Effect<void>) => Effect.Effect<void>
-  /** Runs work so that the host's open transaction, if there is one, can go on after the work fails. */
+  /** Runs work so that an open transaction of the host stays usable if the work fails. */
   readonly recoverably: <A, E>(work: Effect.Effect<A, E>) => Effect.Effect<A, E | StoreUnavailable>
 }
 
-/** An executor that runs statements of the host, too. */
+/** An executor that also runs the host's statements. */
 interface HostExecutor extends Executor, Pick<Database["Service"], "run" | "atomically"> {}
 
-// After a statement that failed for lack of room, the database is asked this often whether it has room again.
+// After a statement failed for lack of room, the database is checked this often until it has room again.
 const tryChangeMillis = 1000
 
-/** Takes as much room as a change, by a function of the migrations. */
+/** Takes as much room as a change, with a function from the migrations. */
 const tryChange = (schema: string): string => `SELECT ${schema}.try_change()`
 
-// Jitter keeps transactions that collided once from colliding again.
+// Jitter keeps transactions that have collided from colliding again.
 const retryLostRaces = {
   times: 8,
   schedule: Schedule.exponential("2 millis").pipe(Schedule.jittered),
 }
 
-/** The owner of statements that read a project. They do not wait behind those that meet locks. */
+/** The owner for reads in a project, so that they do not wait behind changes that meet locks. */
 export const readsOf = (projectId: string): string => `reads of ${projectId}`
 
-/** Whether an error comes from the host's work rather than from the database. */
+/** Whether an error comes from the host's work, not from the database. */
 const isOwn = <E>(error: E): error is Exclude<E, SqlError> => !isSqlError(error)
 
-/** Whether work of the host, or a statement of Tenure in it, lost a race. */
+/** Whether the host's work, or a statement of Tenure in it, lost a race. */
 const hasLostRace = (error: unknown): boolean =>
   error instanceof StoreUnavailable
     ? hasLostRace(error.cause)
@@ -123,28 +122,28 @@ const hasMetLock = (error: unknown): boolean => isSqlError(error) && isLockTimeo
 const isTimeout = (error: unknown): boolean =>
   error instanceof StoreUnavailable && error.cause === "timeout"
 
-/** A server, and Tenure's own connections to it. Executors of several schemas can share them. */
+/** A server, and Tenure's own connections to it, which executors for several schemas can share. */
 export interface Server {
   readonly client: PgClient
   readonly health: Health
-  /** For statements that meet no lock. */
-  readonly quickLane: ConnectionPool
-  /** For statements that wait for a lock. */
-  readonly waitingLane: ConnectionPool
+  /** The pool for statements that meet no lock. */
+  readonly quickPool: ConnectionPool
+  /** The pool for statements that wait for a lock. */
+  readonly waitingPool: ConnectionPool
   /** Opens a connection that serves nothing else. */
   readonly connect: Effect.Effect<Connection, SqlError>
-  /** Leaves the connections to a server that refuses changes. */
+  /** Drops the connections to a server that refuses changes. */
   readonly leaveReadOnly: () => void
   /** Identifies its database. */
   readonly identity: Effect.Effect<string, StoreUnavailable>
 }
 
 /**
- * Makes the connections to a server, for as long as the scope is open. They have the configuration of the client, so
- * that the pool of the host is the host's. They open when they are needed.
+ * Makes the connections to a server, for as long as the scope is open. They have the client's configuration,
+ * but the host's pool stays untouched. They open on demand.
  *
  * @param maxConnections - the number of connections, at least two
- * @param name - what metrics call the server, if it is one of several
+ * @param name - the server's name in metrics, if there are several
  */
 export const makeServer = Effect.fnUntraced(function* (
   client: PgClient,
@@ -154,25 +153,25 @@ export const makeServer = Effect.fnUntraced(function* (
   const connections = makeConnections(client.config, yield* InProcess)
   const health = yield* makeHealth(connections)
   const waiting = Math.max(1, Math.floor(maxConnections / 4))
-  const quickLane = yield* makeConnectionPool(
+  const quickPool = yield* makeConnectionPool(
     connections,
     failOnLockTimeouts,
     Math.max(1, maxConnections - waiting),
   )
-  const waitingLane = yield* makeConnectionPool(connections, waitForLockTimeouts, waiting)
-  yield* observePool([quickLane, waitingLane], maxConnections, name)
+  const waitingPool = yield* makeConnectionPool(connections, waitForLockTimeouts, waiting)
+  yield* observePool([quickPool, waitingPool], maxConnections, name)
   const server: Server = {
     client,
     identity: yield* Effect.cachedWithTTL(
-      health.guard(quickLane.run<IdentityRow>("", findIdentity, []), limitMillis).pipe(
+      health.guard(quickPool.run<IdentityRow>("", findIdentity, []), limitMillis).pipe(
         Effect.mapError((cause) => new StoreUnavailable({ cause })),
         Effect.map(([row]) => row?.identity ?? ""),
       ),
       (exit) => (Exit.isSuccess(exit) ? "Infinity" : 0),
     ),
     health,
-    quickLane,
-    waitingLane,
+    quickPool,
+    waitingPool,
     connect: connections.open(failOnLockTimeouts, maxTimeoutMillis),
     leaveReadOnly: connections.leaveReadOnly,
   }
@@ -180,22 +179,22 @@ export const makeServer = Effect.fnUntraced(function* (
 })
 
 /**
- * Makes the executor of one schema. A statement that meets a lock gives its place to others, and waits for the lock in
- * a lane apart.
+ * Makes the executor for one schema. A statement that meets a lock gives up its connection, and waits for the
+ * lock in a separate pool.
  *
  * @param schema - the name of the schema, quoted
- * @param mayMove - whether the schema may have moved to another server: then statements fail with `StoreUnavailable`
- *   because it is absent, which is a defect otherwise
+ * @param mayMove - whether the schema may have moved to another server: then a statement fails with
+ *   `StoreUnavailable` if the schema is absent, which is a defect otherwise
  */
 export const makeExecutor = (
-  { client, health, leaveReadOnly, quickLane, waitingLane }: Server,
+  { client, health, leaveReadOnly, quickPool, waitingPool }: Server,
   schema: string,
   mayMove = false,
 ): HostExecutor => {
   const sql = client.withoutTransforms()
   const isInTransaction = Effect.map(Effect.serviceOption(client.transactionService), Option.isSome)
 
-  // Why the latest statement failed that lacked room, until a change has room again.
+  // The error of the latest statement that lacked room, until a change has room again.
   let lack: StoreUnavailable | undefined
   let triedAt = -Infinity
 
@@ -218,9 +217,9 @@ export const makeExecutor = (
     params: ReadonlyArray<unknown>,
     { isBrief = false, isLong = false, owner = "" }: ExecuteOptions = {},
   ) => {
-    const runIn = (lane: ConnectionPool, millis: number) => {
-      const once = lane.run<Row>(owner, text, params)
-      // The address may lead to another server than it did when the connection was opened.
+    const runIn = (pool: ConnectionPool, millis: number) => {
+      const once = pool.run<Row>(owner, text, params)
+      // The address may lead to another server than when the connection was opened.
       const anywhere = Effect.catchIf(
         once,
         (error) => isSqlError(error) && isReadOnlyRefusal(error),
@@ -236,20 +235,20 @@ export const makeExecutor = (
     }
     return Effect.suspend(() => {
       const began = performance.now()
-      const quick = runIn(quickLane, isLong ? longLimitMillis : limitMillis)
+      const quick = runIn(quickPool, isLong ? longLimitMillis : limitMillis)
       if (isBrief) return quick
       return Effect.catchIf(quick, hasMetLock, (error) => {
         const limit = isLong ? longLimitMillis : lockLimitMillis
         const millis = limit - (performance.now() - began)
         if (millis <= 0) return Effect.fail(error)
-        return Effect.mapError(runIn(waitingLane, millis), (later) =>
+        return Effect.mapError(runIn(waitingPool, millis), (later) =>
           isTimeout(later) ? error : later,
         )
       })
     }).pipe(Effect.catch(toUnavailable))
   }
 
-  /** Runs work on a connection of the client, in the caller's context, which may hold a transaction. */
+  /** Runs work on a connection from the client, in the caller's context, which may hold a transaction. */
   const guard = <A, E, R>(work: Effect.Effect<A, E, R>) =>
     Effect.flatMap(Effect.context<R>(), (context) =>
       health.guard(Effect.provideContext(work, context), longLimitMillis),
@@ -258,23 +257,23 @@ export const makeExecutor = (
   const executeInTransaction = <Row extends object>(text: string, params: ReadonlyArray<unknown>) =>
     Effect.flatMap(HostTransaction, (transaction) => {
       const statement = sql.unsafe<Row>(text, params)
-      // Other connections of the host have timeouts of their own.
+      // Connections from other libraries have their own timeouts.
       return transaction === undefined ? guard(statement) : Effect.map(statement, toNamedRows)
     }).pipe(Effect.catchTag("SqlError", toUnavailable))
 
   const execute: Execute = <Row extends object>(
     text: string,
     params: ReadonlyArray<unknown>,
-    manner?: ExecuteOptions,
+    options?: ExecuteOptions,
   ) =>
     Effect.flatMap(isInTransaction, (isJoined) =>
-      isJoined ? executeInTransaction<Row>(text, params) : executeApart<Row>(text, params, manner),
+      isJoined ? executeInTransaction<Row>(text, params) : executeApart<Row>(text, params, options),
     )
 
   const run: HostExecutor["run"] = Effect.fnUntraced(function* <A, E, R>(
     work: Effect.Effect<A, E, R>,
   ) {
-    // Inside an open transaction a lost race also undoes steps that cannot be repeated from here.
+    // In an open transaction, a lost race also undoes steps that cannot be repeated from here.
     const attempts = (yield* isInTransaction)
       ? work
       : Effect.retry(work, {
@@ -304,7 +303,7 @@ export const makeExecutor = (
       transaction === undefined ? client.afterCommit(effect) : Effect.void,
     )
 
-  /** Fails while changes have no room. Takes room itself once a second at most, however many ask. */
+  /** Fails while changes have no room. Checks at most once a second, however many callers ask. */
   const checkRoom = Effect.suspend(() => {
     if (lack === undefined) return Effect.void
     if (performance.now() - triedAt < tryChangeMillis) return Effect.fail(lack)
@@ -333,11 +332,9 @@ export const makeExecutor = (
   }
 }
 
-/** Deletes rows that are no longer needed, a few at a time. */
-
 /**
- * Runs a step in the background until the scope closes: first after the interval, then repeatedly
- * until it returns no rows, then after the next interval. Logs failures and continues.
+ * Runs a step in the background until the scope closes: after the interval, repeatedly until it returns no
+ * rows, then again after the next interval. Logs failures and continues.
  */
 export const runPeriodically = (
   interval: Duration.Input,
@@ -358,22 +355,20 @@ export const runPeriodically = (
     Effect.forkScoped,
   )
 
-/** The database, for a host's own stores. */
-
 /**
- * The database that holds Tenure's tables, for stores that a host writes itself. For example, a
- * store that keeps memberships in a table of the host's.
+ * The database with Tenure's tables, for stores that a host writes itself. For example, a store that keeps
+ * memberships in a table of the host.
  */
 export class Database extends Context.Service<
   Database,
   {
     /**
-     * Runs a statement or a transaction of the host's client, and keeps the promises of a port.
+     * Runs a statement or a transaction of the host's client, and behaves as a port must.
      *
-     * Fails with `StoreUnavailable` if the database does not answer: within two seconds at first,
-     * then at once until the database answers again. No call waits longer than 30 seconds. Errors in
-     * a statement, such as a violated constraint, are defects. Work that loses a deadlock runs again
-     * from its start, unless it runs inside an open transaction.
+     * Fails with `StoreUnavailable` if the database does not respond: within two seconds at first, then at
+     * once until the database responds again. No call waits longer than 30 seconds. Errors in a statement,
+     * such as a violated constraint, are defects. Work that loses a deadlock runs again from its start,
+     * unless it is inside an open transaction.
      *
      * @example
      * ```ts
@@ -397,16 +392,17 @@ export class Database extends Context.Service<
     ) => Effect.Effect<A, Exclude<E, SqlError> | StoreUnavailable, R>
 
     /**
-     * Runs work in one transaction, as `run` does: all that the stores change in it is committed
-     * together, or nothing is.
+     * Runs work in one transaction, as `run` does: everything that stores change in it is committed together,
+     * or nothing is.
      */
     readonly atomically: <A, E, R>(
       work: Effect.Effect<A, E, R>,
     ) => Effect.Effect<A, Exclude<E, SqlError> | StoreUnavailable, R>
 
     /**
-     * Stores an idempotency key with its answer, for a change that publishes no event because it leaves all as
-     * it is: in the open transaction, if there is one. Returns `Replayed` if the same request has stored it.
+     * Stores an idempotency key with its response, for a change that publishes no event because it changes
+     * nothing: in the open transaction, if there is one. Returns `Replayed` if the same request has stored it
+     * before.
      */
     readonly keep: (
       once: IdempotencyKey,

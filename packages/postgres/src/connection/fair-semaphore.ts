@@ -1,23 +1,23 @@
 /**
- * A semaphore that is fair to owners: none holds more than half of the places, and those that wait take turns. So one
- * busy project does not block the others.
+ * A fair semaphore: no owner holds more than half of the places, and waiting owners take turns. So one busy
+ * project does not block the others.
  */
 
 import * as Effect from "effect/Effect"
 
-// More callers than this wait for more than a client can be expected to.
-const mostWaiting = 10_000
+// Beyond this, a caller would wait longer than a client does.
+const maxWaiting = 10_000
 
-/** Places that effects run in. */
+/** A number of places for effects to run in. */
 export interface FairSemaphore {
-  /** Runs an effect in a place, when it is the owner's turn. Fails if too many wait. */
+  /** Runs an effect in a place when it is the owner's turn. Fails if too many wait. */
   readonly take: <A, E, R>(
     owner: string,
     effect: Effect.Effect<A, E, R>,
   ) => Effect.Effect<A, E | "crowded", R>
-  /** How many places are taken. */
+  /** The number of places that are taken. */
   readonly taken: () => number
-  /** How many callers wait. */
+  /** The number of waiting callers. */
   readonly waiting: () => number
 }
 
@@ -26,10 +26,10 @@ interface Owner {
   readonly waiting: Array<() => void>
 }
 
-/** Makes places. */
+/** Makes a semaphore with this many places. */
 export const makeFairSemaphore = (places: number): FairSemaphore => {
-  const mostHeld = Math.ceil(places / 2)
-  // In the order of their turns.
+  const maxHeld = Math.ceil(places / 2)
+  // Ordered by turn.
   const owners = new Map<string, Owner>()
   let free = places
   let waiting = 0
@@ -45,15 +45,15 @@ export const makeFairSemaphore = (places: number): FairSemaphore => {
     free--
   }
 
-  /** Admits waiting statements while places are free, one owner after the other. */
+  /** Admits waiting callers while places are free, one owner after the other. */
   const admit = (): void => {
     for (const [name, owner] of owners) {
       if (free === 0 || waiting === 0) return
-      const admitted = owner.held < mostHeld ? owner.waiting.shift() : undefined
+      const admitted = owner.held < maxHeld ? owner.waiting.shift() : undefined
       if (admitted === undefined) continue
       waiting--
       hold(owner)
-      // Behind the others: the loop comes here again after them.
+      // Moved behind the others, so that the loop returns here after them.
       owners.delete(name)
       owners.set(name, owner)
       admitted()
@@ -81,7 +81,7 @@ export const makeFairSemaphore = (places: number): FairSemaphore => {
       owner.waiting.push(admitted)
       waiting++
       return Effect.sync(() => {
-        // The place may have come at the moment of the interruption.
+        // The place may have been granted at the moment of the interruption.
         if (isAdmitted) return release(name, owner)
         owner.waiting.splice(owner.waiting.indexOf(admitted), 1)
         waiting--
@@ -90,8 +90,8 @@ export const makeFairSemaphore = (places: number): FairSemaphore => {
     })
 
   const enter = (name: string, owner: Owner): Effect.Effect<void, "crowded"> => {
-    if (free > 0 && owner.held < mostHeld) return Effect.sync(() => hold(owner))
-    return waiting < mostWaiting ? wait(name, owner) : Effect.fail("crowded")
+    if (free > 0 && owner.held < maxHeld) return Effect.sync(() => hold(owner))
+    return waiting < maxWaiting ? wait(name, owner) : Effect.fail("crowded")
   }
 
   return {

@@ -1,3 +1,8 @@
+/**
+ * Whether the database responds, and each connection to it. During an outage, calls fail at once, both those in flight
+ * and new ones. A dead connection is destroyed, and the next call replaces it.
+ */
+
 import { StoreUnavailable } from "@tenure/core/store"
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
@@ -18,8 +23,8 @@ import {
 } from "./round-trip.ts"
 
 /**
- * Returns whether the database refuses changes, as a standby does, and which of the server's processes
- * `$1` are at work on a statement.
+ * Returns whether the database refuses changes, as a standby does, and which server processes `$1` are
+ * running a statement.
  */
 const ping = `
   SELECT current_setting('transaction_read_only')::boolean AS read_only,
@@ -36,31 +41,28 @@ interface PingRow {
   readonly working: ReadonlyArray<number>
 }
 
-/** Asks the database whether it answers, on a connection that serves nothing else. */
-
-/** What the database answers. */
+/** The response to a probe. */
 export interface ProbeResult {
-  /** Whether it refuses changes. */
+  /** Whether the database refuses changes. */
   readonly isReadOnly: boolean
-  /** Which of the processes asked for are at work, as far as it says. */
+  /** Which of the given processes are running a statement. */
   readonly working: ReadonlySet<number>
 }
 
-/** Asks the database. */
+/** Checks whether the database responds, on a connection that serves nothing else. */
 export interface HealthProbe {
-  /** Asks which of the server's processes are at work. Fails if the answer does not come in time. */
+  /** Asks which server processes are running a statement. Fails if there is no response in time. */
   readonly ask: (processIds: ReadonlyArray<number>) => Effect.Effect<ProbeResult, SqlError>
-  /** Ends when the database answers. It may take longer than ever before. */
+  /** Ends when the database responds, however long that takes. */
   readonly untilAnswered: (pauseMillis: number) => Effect.Effect<void>
 }
 
-/** What is assumed of a database that is up, and says nothing of its processes. */
+/** The assumed result for a database that is up but does not report on its processes. */
 const up = (processIds: ReadonlyArray<number>): ProbeResult => ({
   isReadOnly: false,
   working: new Set(processIds),
 })
 
-/** Makes the monitor of some connections. */
 const makeHealthProbe = (connections: Connections): HealthProbe => {
   let standing: Connection | undefined
 
@@ -71,12 +73,12 @@ const makeHealthProbe = (connections: Connections): HealthProbe => {
   ) {
     if (connections.isInProcess) {
       standing = connection
-      // It would answer after the transaction that is open, however long that takes.
+      // A probe would wait for the open transaction, however long that takes.
       return up(processIds)
     }
     const began = performance.now()
     const question = connection.run<PingRow>(ping, [integersParam(processIds)])
-    // An answer that does not come in time would have taken longer: next time it may.
+    // Also measured on a timeout: the response would have taken longer, so the next one has more time.
     const [row] = yield* Effect.ensuring(
       within(millis, connection, connections.send(connection, question)),
       Effect.sync(() => connections.learn({ roundTrip: performance.now() - began })),
@@ -85,7 +87,7 @@ const makeHealthProbe = (connections: Connections): HealthProbe => {
     return { isReadOnly: row?.read_only !== false, working: new Set(row?.working) }
   })
 
-  /** Asks on a new connection. */
+  /** Probes on a new connection. */
   const askAfresh = (processIds: ReadonlyArray<number>, millis: number) =>
     Effect.flatMap(connections.open(failOnLockTimeouts, millis), (connection) =>
       askOn(connection, processIds, millis),
@@ -104,7 +106,7 @@ const makeHealthProbe = (connections: Connections): HealthProbe => {
           Effect.flatMap((result) =>
             result.isReadOnly && connections.leaveReadOnly() ? afresh : Effect.succeed(result),
           ),
-          // The connection may be what has died.
+          // Only this connection may have died.
           Effect.catchIf(isSqlError, () => afresh),
         )
       }),
@@ -123,23 +125,23 @@ const makeHealthProbe = (connections: Connections): HealthProbe => {
   }
 }
 
-/** Finds the connections that have died in silence, for example in a gateway that forgot them. */
-
-/** A connection whose statement the server did not know of, when it was asked before. */
+/** A connection whose statement was unknown to the server at the last probe. */
 interface Suspect {
   readonly since: number
   readonly bytesRead: number
 }
 
-/** Finds silent connections. */
+/** Finds connections that have died without an error, for example in a gateway that forgot them. */
 export interface DeadConnectionDetector {
-  /** The processes of the server whose statements are overdue. */
+  /** The server processes whose statements are overdue. */
   readonly suspects: () => ReadonlyArray<number>
-  /** Destroys the silent connections, given which processes are at work, and all idle ones with them. */
+  /**
+   * Destroys dead connections, from the processes that are running a statement, and all idle connections with
+   * them.
+   */
   readonly end: (working: ReadonlySet<number>) => void
 }
 
-/** Makes the search among some connections. */
 const makeDeadConnectionDetector = (connections: Connections): DeadConnectionDetector => {
   let suspected = new Map<Connection, Suspect>()
 
@@ -149,7 +151,7 @@ const makeDeadConnectionDetector = (connections: Connections): DeadConnectionDet
     return connections.busy().filter(({ since }) => now - since >= millis)
   }
 
-  /** Whether a connection was suspected before, and nothing has come since. */
+  /** Whether a connection was suspected before, and nothing has arrived since. */
   const isSuspectedStill = ({ connection, since }: BusyConnections): boolean => {
     const before = suspected.get(connection)
     return before?.since === since && before.bytesRead === connection.bytesRead()
@@ -160,10 +162,10 @@ const makeDeadConnectionDetector = (connections: Connections): DeadConnectionDet
 
     end: (working) => {
       const unknown = overdue().filter(
-        // Behind a pooler, nobody can tell.
+        // Behind a pooler, this cannot be known.
         ({ connection: { processId } }) => processId !== undefined && !working.has(processId),
       )
-      // The answer of a statement that has just ended may still be on its way.
+      // The response to a statement that has just ended may still be on its way.
       const silent = unknown.filter(isSuspectedStill)
       suspected = new Map(
         unknown.map(({ connection, since }) => [
@@ -173,37 +175,31 @@ const makeDeadConnectionDetector = (connections: Connections): DeadConnectionDet
       )
       if (silent.length === 0) return
       for (const { connection } of silent) connection.destroy()
-      // The same has probably become of those without a statement, which nobody would notice.
+      // Idle connections have probably died, too, and nothing would notice it.
       connections.destroyIdle()
     },
   }
 }
 
-/**
- * Whether the database answers, and each connection with it. While the database does not, calls fail
- * at once, both those in flight and those that arrive. A connection that has died in silence is
- * destroyed, and replaced by the next call.
- */
-
-// How often calls in flight are looked at.
+// How often calls in flight are checked.
 const tickMillis = 100
 
-// While the database does not answer, a new attempt starts this often, beside those that still wait.
+// While the database does not respond, a new attempt starts this often, beside those that still wait.
 const attemptMillis = 1000
 
-/** Guards calls against a database that does not answer. */
+/** Guards calls against a database that does not respond. */
 export interface Health {
   /**
-   * Runs a call in a new fiber, without the caller's context. Fails with `StoreUnavailable` as soon as
-   * the database is known not to answer, or if the call takes longer than the limit.
+   * Runs a call in a new fiber, without the caller's context. Fails with `StoreUnavailable` as soon as the
+   * database is known not to respond, or if the call exceeds the limit.
    */
   readonly guard: <A, E>(
     call: Effect.Effect<A, E>,
     limitMillis: number,
   ) => Effect.Effect<A, E | StoreUnavailable>
-  /** Asks the database whether it answers. Call it when a connection breaks. */
+  /** Probes the database. Call it when a connection breaks. */
   readonly suspect: () => void
-  /** Asks the database, on a connection of its own, and returns whether it refuses changes. */
+  /** Probes the database on a separate connection, and returns whether it refuses changes. */
   readonly isReadOnly: Effect.Effect<boolean, StoreUnavailable>
 }
 
@@ -244,7 +240,7 @@ export const makeHealth = Effect.fnUntraced(function* (
     for (const { fail } of calls) fail(cause)
   }
 
-  /** Refuses all calls until the database answers. */
+  /** Refuses all calls until the database responds. */
   const refuse = (cause: unknown): StoreUnavailable => {
     const refusal = new StoreUnavailable({ cause })
     if (isClosed) return refusal
@@ -257,8 +253,8 @@ export const makeHealth = Effect.fnUntraced(function* (
     return refusal
   }
 
-  /** Judges the outcome of a question. */
-  const judge = (
+  /** Decides from a probe whether the database responds, and destroys dead connections. */
+  const decide = (
     exit: Exit.Exit<ProbeResult, unknown>,
     answeredBefore: number,
   ): Exit.Exit<boolean, StoreUnavailable> => {
@@ -267,12 +263,12 @@ export const makeHealth = Effect.fnUntraced(function* (
       return Exit.succeed(exit.value.isReadOnly)
     }
     const cause = Cause.squash(exit.cause)
-    // It does answer, if more slowly than it used to.
+    // Other statements got a response, so it is only slower than before.
     const isAlive = connections.answered() > answeredBefore
     return Exit.fail(isAlive ? new StoreUnavailable({ cause }) : refuse(cause))
   }
 
-  /** Asks the database, unless the question is already on its way. */
+  /** Probes the database, or joins the probe that is under way. */
   const check = (): Deferred.Deferred<boolean, StoreUnavailable> => {
     if (checking !== undefined) return checking
     const asked = Deferred.makeUnsafe<boolean, StoreUnavailable>()
@@ -280,7 +276,7 @@ export const makeHealth = Effect.fnUntraced(function* (
     const answeredBefore = connections.answered()
     start(monitor.ask(silence.suspects()), (exit) => {
       checking = undefined
-      Deferred.doneUnsafe(asked, judge(exit, answeredBefore))
+      Deferred.doneUnsafe(asked, decide(exit, answeredBefore))
     })
     return asked
   }
@@ -296,7 +292,7 @@ export const makeHealth = Effect.fnUntraced(function* (
     for (const { fail, since, until } of calls) {
       if (now >= until) {
         fail("timeout")
-        // Behind a pooler, this is the only sign of connections that have died in silence.
+        // Behind a pooler, a timeout is the only sign of dead connections.
         if (connections.isPooled()) connections.destroyIdle()
       } else if (now - since >= overdueMillis) isOverdue = true
     }
@@ -308,7 +304,7 @@ export const makeHealth = Effect.fnUntraced(function* (
       if (unavailable !== undefined) return resume(Effect.fail(unavailable))
       const since = performance.now()
       const fiber = fork(call)
-      // Does not wait for an interruption, which a dead server never acknowledges.
+      // Does not wait for the interruption, which a dead server never acknowledges.
       const fail = (cause: unknown): void => {
         if (!calls.delete(entry)) return
         resume(Effect.fail(new StoreUnavailable({ cause })))

@@ -1,6 +1,8 @@
 /**
- * Statements for the connections of hosts, whose drivers know nothing of the types of parameters: the
- * statement names the types, and the values are those that every driver passes on unchanged.
+ * Transactions that the host opened with its own library, and statements for its connections.
+ *
+ * The driver there does not know the types of parameters, so the statement names the types, and the values
+ * are in a form that every driver passes on unchanged.
  */
 
 import * as PgTypes from "@effect/sql-pg/PgTypes"
@@ -39,7 +41,7 @@ const plainValue = (param: unknown): Param => {
     : scalar(value)
 }
 
-/** Writes the types of parameters into a statement, and returns the plain values. */
+/** Writes parameter types into a statement, and returns the plain values. */
 const toPlainParams = (
   sql: string,
   params: ReadonlyArray<unknown>,
@@ -58,7 +60,7 @@ const snakeCase = (name: string): string =>
     .replaceAll("-", "_")
     .toLowerCase()
 
-/** Restores the column names of Tenure's statements, which some hosts convert to camel case. */
+/** Restores the column names in rows: some hosts convert them to camel case. */
 export function toNamedRows<Row extends object>(rows: ReadonlyArray<Row>): ReadonlyArray<Row>
 export function toNamedRows(rows: ReadonlyArray<object>): ReadonlyArray<object> {
   return rows.map((row) =>
@@ -66,21 +68,19 @@ export function toNamedRows(rows: ReadonlyArray<object>): ReadonlyArray<object> 
   )
 }
 
-/** A transaction that the host has opened with a library of its own. */
-
-/** The transaction of the host. */
+/** A transaction that the host has opened with its own library. */
 export interface HostTransaction {
-  /** Runs statements in it. The first one dies with `NoTransaction` if none is open. */
+  /** Runs statements in the transaction. The first one dies with `NoTransaction` if none is open. */
   readonly connection: SqlConnection.Connection
-  /** Runs work. What it has changed is undone if it fails, so that the transaction can go on. */
+  /** Runs work. If it fails, its changes are undone, so that the transaction stays usable. */
   readonly savepoint: <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError, R>
-  /** Its id, once a statement has run in it. */
+  /** The transaction's id, once a statement has run in it. */
   readonly id: () => string | undefined
-  /** Identifies its database. */
+  /** Identifies the transaction's database. */
   readonly database: Effect.Effect<string, SqlError>
 }
 
-/** The transaction in which an effect runs, if the host has opened it with a library of its own. */
+/** The transaction in which an effect runs, if the host has opened it with its own library. */
 export const HostTransaction = Context.Reference<HostTransaction | undefined>(
   "@tenure/postgres/HostTransaction",
   { defaultValue: () => undefined },
@@ -89,13 +89,13 @@ export const HostTransaction = Context.Reference<HostTransaction | undefined>(
 const findId = "SELECT pg_current_xact_id_if_assigned()::text AS id"
 const assignId = "SELECT pg_current_xact_id()::text AS id"
 
-/** Returns the identity of a database. */
+/** Returns the identity of the database. */
 export const findIdentity = `
   SELECT (SELECT c.system_identifier FROM pg_control_system() c) || ' ' ||
          (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()) AS identity
 `
 
-/** The row of \`findIdentity\`. */
+/** The row that `findIdentity` returns. */
 export interface IdentityRow {
   readonly identity: string
 }
@@ -122,7 +122,10 @@ export const makeHostTransaction = (host: Connection): HostTransaction => {
 
   const idBy = (sql: string) => Effect.map(query<IdRow>(sql), ([row]) => row?.id ?? undefined)
 
-  /** Without a transaction, each statement has its own, to which no id was assigned before. */
+  /**
+   * Reads or assigns the transaction's id. Without a transaction, each statement has its own, so an id that
+   * was just assigned is gone in the next one.
+   */
   const identify = Effect.gen(function* () {
     const known = yield* idBy(findId)
     id = known ?? (yield* idBy(assignId))

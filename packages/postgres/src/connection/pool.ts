@@ -10,10 +10,10 @@ import type { Connections } from "./connections.ts"
 import { makeFairSemaphore } from "./fair-semaphore.ts"
 import { openTimeoutMillis } from "./round-trip.ts"
 
-// How long a connection is kept without use.
+// How long an unused connection is kept.
 const idleMillis = 60_000
 
-/** Runs statements on its connections. */
+/** Runs statements on shared connections. */
 export interface ConnectionPool {
   readonly run: <Row extends object>(
     owner: string,
@@ -23,13 +23,13 @@ export interface ConnectionPool {
   readonly use: () => PoolUse
 }
 
-/** How a lane is used at the moment. */
+/** How a pool is used at the moment. */
 export interface PoolUse {
-  /** The connections without a statement. */
+  /** Connections without a statement. */
   readonly idle: number
-  /** The connections with a statement, or that open for one. */
+  /** Connections with a statement, or opening for one. */
   readonly used: number
-  /** The statements that wait for a connection. */
+  /** Statements that wait for a connection. */
   readonly waiting: number
 }
 
@@ -38,19 +38,19 @@ interface Idle {
   readonly since: number
 }
 
-/** Makes a lane that has up to `size` connections. */
+/** Makes a pool with up to `size` connections. */
 export const makeConnectionPool = Effect.fnUntraced(function* (
   connections: Connections,
   terms: SessionTimeouts,
   size: number,
 ): Effect.fn.Return<ConnectionPool, never, Scope.Scope> {
   const turns = makeFairSemaphore(size)
-  // The last one used is the first one taken, so that those without use can close.
+  // Last in, first out, so that surplus connections become unused and close.
   let idle: Array<Idle> = []
 
   const open = Effect.suspend(
     () => connections.open(terms, openTimeoutMillis(connections.latency())),
-    // A connection can fall silent before it is open. The next one has more time.
+    // A connection can die before it is open. The next one has more time.
   ).pipe(Effect.retry({ times: 1 }))
 
   const acquire = Effect.suspend(() => {
@@ -61,7 +61,7 @@ export const makeConnectionPool = Effect.fnUntraced(function* (
   })
 
   const release = (connection: Connection, exit: Exit.Exit<unknown, unknown>): void => {
-    // A statement that was interrupted may still be cancelled, and the next one in its place.
+    // The cancellation of an interrupted statement may arrive late and hit the next statement.
     if (Exit.hasInterrupts(exit)) connection.close()
     else if (connection.isOpen()) idle.push({ connection, since: performance.now() })
   }
@@ -99,20 +99,20 @@ export const makeConnectionPool = Effect.fnUntraced(function* (
 })
 
 /**
- * Shows how lanes are used until the scope is closed.
+ * Shows in the metrics how pools are used, until the scope closes.
  *
- * @param most - how many connections they may have together
- * @param pool - what tells them from those to other databases; `undefined` if there are none
+ * @param maxConnections - how many connections they may have together
+ * @param pool - the name that tells them from pools for other databases; `undefined` if there are none
  */
 export const observePool = Effect.fnUntraced(function* (
-  lanes: ReadonlyArray<ConnectionPool>,
-  most: number,
+  pools: ReadonlyArray<ConnectionPool>,
+  maxConnections: number,
   pool: string | undefined,
 ) {
   const sum = (name: keyof PoolUse) => () =>
-    lanes.reduce((total, lane) => total + lane.use()[name], 0)
+    pools.reduce((total, each) => total + each.use()[name], 0)
   yield* observeGauge("db.client.connection.count", sum("idle"), "idle", pool)
   yield* observeGauge("db.client.connection.count", sum("used"), "used", pool)
   yield* observeGauge("db.client.connection.pending_requests", sum("waiting"), pool)
-  yield* observeGauge("db.client.connection.max", () => most, pool)
+  yield* observeGauge("db.client.connection.max", () => maxConnections, pool)
 })

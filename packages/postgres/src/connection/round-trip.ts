@@ -1,27 +1,27 @@
 /** Timeouts that follow how long the database took to answer before: a slow network is no outage. */
 
-/** What is known of the way to the database, in milliseconds. */
+/** What was measured on the way to the database, in milliseconds. */
 export interface RoundTripTime {
-  /** How long a statement takes that costs the server nothing. */
+  /** The duration of a statement that costs the server nothing. */
   readonly roundTrip: number | undefined
-  /** How long it takes to open a connection: several round trips, and the check of the password. */
+  /** The time to open a connection: several round trips, and the password check. */
   readonly opening: number | undefined
 }
 
-/** Before the first measurement. */
+/** The value before the first measurement. */
 export const unknownRoundTrip: RoundTripTime = { roundTrip: undefined, opening: undefined }
 
-/** The longest that a connection may take to open, and the database to answer on it. */
+/** The longest time that a connection may take to open, and the database to respond on it. */
 export const maxTimeoutMillis = 8000
 
 const between = (least: number, millis: number): number =>
   Math.min(maxTimeoutMillis, Math.max(least, millis))
 
-/** Rises at once, so that a slower way is not taken for an outage, and falls by and by. */
+/** Rises at once, so that a slower network is not taken for an outage, and falls gradually. */
 const follow = (known: number | undefined, measured: number): number =>
   known === undefined || measured > known ? measured : (known + measured) / 2
 
-/** What is known after a measurement. */
+/** Adds a measurement. */
 export const updateRoundTrip = (
   known: RoundTripTime,
   measured: Partial<RoundTripTime>,
@@ -33,17 +33,20 @@ export const updateRoundTrip = (
   opening: measured.opening === undefined ? known.opening : follow(known.opening, measured.opening),
 })
 
-/** What is known after any statement: a round trip takes no longer than that. */
+/**
+ * Lowers the round-trip time after a statement that was faster: a round trip takes no longer than the
+ * statement.
+ */
 export const capRoundTrip = (known: RoundTripTime, millis: number): RoundTripTime =>
   known.roundTrip === undefined || known.roundTrip <= millis
     ? known
     : { ...known, roundTrip: millis }
 
-/** After how long without an answer a statement is overdue, which is a reason to ask the database. */
+/** After this time without a response, a statement is overdue, and the database is probed. */
 export const overdueAfterMillis = ({ roundTrip = 0 }: RoundTripTime): number =>
   between(500, 3 * roundTrip)
 
-/** How long the answer to a question may take on an open connection. */
+/** How long a probe may take on an open connection. */
 export const answerTimeoutMillis = ({ roundTrip = maxTimeoutMillis }: RoundTripTime): number =>
   between(250, 3 * roundTrip)
 

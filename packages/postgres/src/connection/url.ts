@@ -1,4 +1,4 @@
-/** URLs of databases, and how connections to them are encrypted. */
+/** Database URLs, and how connections to them are encrypted. */
 
 import { readFile } from "node:fs/promises"
 import type { PgClientConfig } from "@effect/sql-pg/PgClient"
@@ -9,19 +9,19 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 
-/** What a URL says of its connections. */
+/** What a URL says about its connections. */
 interface Terms {
-  /** The URL, for those who cannot read one without a host. */
+  /** The URL with a host, because the driver cannot read one without. */
   readonly url: string
   readonly applicationName: string
   readonly isEncrypted: boolean
-  /** The file with the certificates that sign the server's, if they are not public. */
+  /** The file with the root certificates for the server, if they are not public. */
   readonly rootCertificates: string | undefined
-  /** How long the first connection may take to open, if it says so. */
+  /** How long the first connection may take to open, if the URL says so. */
   readonly connectTimeout: Duration.Duration | undefined
 }
 
-// Those that have an effect, with any value.
+// Parameters that have an effect, with any value.
 const parameters = [
   "application_name",
   "dbname",
@@ -36,26 +36,26 @@ const parameters = [
 ]
 
 /**
- * Parameters that providers and other drivers write, each with the values that ask for no more than Tenure does anyway.
- * Another value is refused, because it would have no effect.
+ * Parameters from providers and other drivers, each with the values that ask for no more than Tenure does
+ * anyway. Another value is refused, because it would have no effect.
  */
 const granted: ReadonlyMap<string, RegExp> = new Map([
-  // Who is in between has no certificate for the host, which is verified always. See `encryptionOf`.
+  // An intermediary has no certificate for the host, which is always verified. See `encryptionOf`.
   ["channel_binding", /^(disable|prefer|require)$/],
   ["client_encoding", /^(auto|utf-?8)$/i],
   ["connect_timeout", /^\d{1,9}$/],
   ["gssencmode", /^(disable|prefer)$/],
   ["load_balance_hosts", /^(disable|random)$/],
-  // Prisma's. Tenure finds out by itself.
+  // From Prisma. Tenure detects a pooler itself.
   ["pgbouncer", /^(true|false)$/],
   ["ssl", /^true$/],
   ["ssl_min_protocol_version", /^TLSv1(\.[012])?$/],
   ["sslaccept", /^strict$/],
   ["sslcompression", /^0$/],
-  // Either way leads to the same connection.
+  // Both lead to the same connection.
   ["sslnegotiation", /^(postgres|direct)$/],
   ["sslsni", /^1$/],
-  // Supabase's, in the URLs that Vercel shows. It only tells where the URL comes from.
+  // From Supabase, in URLs that Vercel shows. It only says where the URL comes from.
   ["supa", /^/],
   ["target_session_attrs", /^(any|read-write|primary)$/],
 ])
@@ -64,7 +64,7 @@ const passwords = "client certificates are not supported. Remove it, and log in 
 const connections = "remove it, and set maxConnections (DATABASE_MAX_CONNECTIONS)"
 const schema = "remove it, and name the schema in the option schema (DATABASE_SCHEMA)"
 
-/** What to do about parameters that are refused. */
+/** Advice for refused parameters. */
 const advice: ReadonlyMap<string, string> = new Map([
   ["connection_limit", connections],
   ["currentSchema", schema],
@@ -86,16 +86,16 @@ const isLocal = (host: string): boolean =>
 
 const isSocket = (host: string): boolean => host.startsWith("/")
 
-/** The authority of a URL: a user and a password, a host and a port, each of which may be missing. */
+/** A URL's authority: a user and a password, a host and a port, each of which may be missing. */
 const authority = /^(postgres(?:ql)?:\/\/)([^/?#]*@)?(:\d*)?(?=[/?#]|$)/
 
-/** Writes a URL with a host: libpq takes one without, such as that of a socket which a parameter names. */
+/** Adds a host to a URL. libpq accepts one without, for example if a parameter names a socket. */
 const withHost = (given: string): string =>
   given.replace(authority, (_, scheme: string, user = "", port = "") =>
     user === "" && port === "" ? scheme : `${scheme}${user}localhost${port}`,
   )
 
-/** Parses a URL of a database. Returns `undefined` if it is invalid. */
+/** Parses a database URL. Returns `undefined` if it is invalid. */
 export const parseUrl = (given: string): URL | undefined => {
   const url = URL.parse(withHost(given))
   if (url === null) return undefined
@@ -111,7 +111,7 @@ export const parseUrl = (given: string): URL | undefined => {
 const hostOf = (url: URL): string =>
   url.searchParams.get("host") ?? (decodeURIComponent(url.hostname) || "localhost")
 
-/** Returns the host and port of a valid URL, for error messages: nothing secret. */
+/** Returns a valid URL's host and port, for error messages, without secrets. */
 export const placeOf = (given: string): string => {
   const url = parseUrl(given)
   if (url === undefined) return "an invalid URL"
@@ -120,7 +120,7 @@ export const placeOf = (given: string): string => {
   return isSocket(host) ? host : `${host}:${port}`
 }
 
-/** Whether connections are encrypted, or what is wrong with the parameters that say so. */
+/** Whether connections are encrypted, or an error in the parameters about this. */
 const encryptionOf = (url: URL): Result.Result<boolean, string> => {
   const host = hostOf(url)
   const mode = url.searchParams.get("sslmode") ?? (url.searchParams.has("ssl") ? "require" : null)
@@ -129,7 +129,7 @@ const encryptionOf = (url: URL): Result.Result<boolean, string> => {
       "must have sslmode=require, verify-ca, verify-full or disable: another mode may connect without encryption",
     )
   }
-  // Nothing is encrypted on a socket, whatever the mode, as by libpq.
+  // As in libpq, nothing is encrypted on a socket, whatever the mode.
   if (isSocket(host)) return Result.succeed(false)
   if (mode === null) return Result.succeed(url.searchParams.has("sslrootcert") || !isLocal(host))
   if (mode !== "disable") return Result.succeed(true)
@@ -140,12 +140,12 @@ const encryptionOf = (url: URL): Result.Result<boolean, string> => {
     : Result.succeed(false)
 }
 
-/** Whether a URL names several hosts, as libpq takes them. */
+/** Whether a URL names several hosts, which libpq accepts. */
 const hasSeveralHosts = (given: string): boolean =>
   /^[^:]+:\/\/([^/?#]*@)?[^/?#@]*,[^/?#@]*([/?#]|$)/.test(given) ||
   /[?&]host=[^&]*(,|%2c)/i.test(given)
 
-/** Says what is wrong with the parameters of a URL, if something is. */
+/** Returns an error in the URL's parameters, if there is one. */
 const problemOfParameters = (url: URL): string | undefined => {
   const all = [...url.searchParams]
   const refused = all.find(
@@ -153,7 +153,7 @@ const problemOfParameters = (url: URL): string | undefined => {
   )
   if (refused !== undefined) {
     const [name] = refused
-    // What has an at sign may be the rest of a password with a question mark.
+    // An at sign may belong to a password with a question mark.
     if (url.search.includes("@"))
       return `must have no other parameters than ${parameters.join(", ")}: encode ? in a password as %3F`
     const what = granted.has(name) ? `${name} with this value` : name
@@ -187,7 +187,7 @@ const parse = (given: string): Result.Result<Terms, string> => {
       searchParams.get("fallback_application_name") ??
       "tenure",
     isEncrypted,
-    // libpq calls the public ones so.
+    // In libpq, this means the public ones.
     rootCertificates: certificates === "system" ? undefined : certificates,
     connectTimeout: timeoutOf(Number(searchParams.get("connect_timeout") ?? 0)),
   }))
@@ -208,16 +208,15 @@ const terms: Setting.Setting<string, Terms> = Setting.refine(text, (given, name)
   Result.mapError(parse(given), (problem) => new InvalidInput({ field: name, problem })),
 )
 
-/** An option that is the URL of a database. */
+/** An option for a database URL. */
 export const databaseUrlOption: Setting.Setting<string, string> = {
   ...text,
   read: (given, name) => Result.andThen(terms.read(given, name), text.read(given, name)),
 }
 
 /**
- * Makes the configuration of a client. Encrypted connections verify the certificate of the server and
- * its host name. Fails with `InvalidInput` if the URL is invalid, or the file with certificates cannot
- * be read.
+ * Makes the client's configuration. Encrypted connections verify the server's certificate and host name.
+ * Fails with `InvalidInput` if the URL is invalid, or the certificates file cannot be read.
  *
  * @param name - the name of the option or variable, for error messages
  */

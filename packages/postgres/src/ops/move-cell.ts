@@ -266,7 +266,7 @@ const setSequences = `
 const gateLife = "1s"
 
 // A writer that is in the way is waited for again and again, ever less often, for a minute and a half.
-const mostAttempts = 100
+const maxAttempts = 100
 const pauseAfter = (attempts: number): number => Math.min(1000, 50 * attempts)
 
 /** Switches from the source to the target. Before the rename commits, the cell is at the source, and after it, at the target. */
@@ -314,7 +314,7 @@ const switchOver = Effect.fnUntraced(function* (
     if (outcome === true) break
     yield* gate("ROLLBACK")
     yield* there("ROLLBACK")
-    if (attempts === mostAttempts)
+    if (attempts === maxAttempts)
       return yield* refuse(
         outcome === "blocked"
           ? `Transactions on ${source.name} or ${target.name} stay open. Try again when they have ended.`

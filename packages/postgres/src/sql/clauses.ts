@@ -298,7 +298,7 @@ export interface ChangeRow {
 /** The number of the project of what belongs to none. */
 export const noProjectNumber = 0
 
-const occasionFrom = (first: number | undefined): string =>
+const contextFrom = (first: number | undefined): string =>
   first === undefined
     ? "s.at, s.request_id, s.key_id"
     : `$${first}::timestamptz, $${first + 1}::text, $${first + 2}::text`
@@ -307,7 +307,7 @@ const occasionFrom = (first: number | undefined): string =>
  * The common table expression `audited`, which adds an audit row for each row of `source`. That has the
  * columns `project_number` and `subject`.
  *
- * @param first - the number of the first of the three parameters, which `occasionParams` returns; without it,
+ * @param first - the number of the first of the three parameters, which `changeContextParams` returns; without it,
  *   `source` has the columns `at`, `request_id` and `key_id`
  * @param action - what happened, as an expression in SQL
  * @param changes - an expression for the JSON of what was replaced
@@ -323,7 +323,7 @@ export const auditRow = (
     INSERT INTO ${schema}.audit (project_number, seq, subject, action, at, request_id, key_id, changes)
     SELECT s.project_number,
            coalesce((SELECT ${sequenceRound("p.seq")} FROM ${schema}.projects p WHERE p.number = s.project_number), 0),
-           s.subject, ${action}, ${occasionFrom(first)}, ${changes}
+           s.subject, ${action}, ${contextFrom(first)}, ${changes}
     FROM ${source} s
   )`
 
