@@ -1,4 +1,4 @@
-/** The audit trail on PostgreSQL. */
+/** The audit trail on PostgreSQL: history pages, and recorded disclosures. */
 
 import { type Disclosure } from "@tenure/core/internal"
 import {
@@ -23,13 +23,13 @@ import { rowsOfProject } from "./projects.ts"
 import { auditRow, changeContextParams, isInProject, noProjectNumber } from "./sql/clauses.ts"
 import { type Integer, integerParam, millisOf, textParam, wholeMillisOf } from "./sql/values.ts"
 
-// The columns of a row in a subquery.
+// The columns that a subquery passes on.
 const columnsOf = (row: string): string =>
   "seq id user_id other_user_id subject action from_date to_date extend_by at request_id key_id reason changes"
     .replaceAll(/\S+/g, `${row}.$&`)
     .replaceAll(" ", ", ")
 
-// Keys stay when they are revoked, and their names never change.
+// Joined for the name, because revoked keys stay and names never change.
 const columns = (schema: string): string => `
          a.seq, a.id, a.user_id, coalesce(a.subject, a.other_user_id) AS subject, a.action, ${millisOf("a.from_date")} AS from_date,
          ${millisOf("a.to_date")} AS to_date, ${wholeMillisOf("a.extend_by")} AS extend_by, ${millisOf("a.at")} AS at, a.request_id, a.key_id, a.reason, a.changes,
@@ -37,12 +37,12 @@ const columns = (schema: string): string => `
 
 const latest = "9223372036854775807"
 
-/** The place of a row in the trail. */
+/** A row's place in the trail. */
 const placeOf = (row: string): string => `(${row}.seq, ${row}.id)`
 
 /**
- * The place of the cursor in the parameters `seq` and `id`. They are NULL for the first page. The place is NULL,
- * so that no row comes after it, if no row has the cursor.
+ * The cursor's place, from the parameters `seq` and `id`, which are NULL for the first page. The place is
+ * NULL if no row has the cursor, so that no row comes after it.
  */
 const cursorIn = (
   schema: string,
@@ -69,8 +69,8 @@ const historyAuditRows = (schema: string, rows: string): string => `
 `
 
 /**
- * Returns the newest `$2` audit rows of a project that are older than the cursor `$3` and `$4`, newest
- * first. Returns one empty row if there are none, and no row if the project does not exist.
+ * Returns a project's newest `$2` audit rows before the cursor `$3` and `$4`, newest first. Returns one empty
+ * row if there are none, and no row if the project does not exist.
  */
 export const projectHistory = (schema: string): string =>
   historyAuditRows(
@@ -81,14 +81,14 @@ export const projectHistory = (schema: string): string =>
     ORDER BY ${newestFirst("a")} LIMIT $2::integer`,
   )
 
-/** The most rows of all memberships that a page of a user's history is made from. */
+/** The maximum number of bulk rows that a page in a user's history is made from. */
 export const maxBulkRows = 500
 
 /**
- * Returns what a page of the history of the user `$5` is made from, older than the cursor `$3` and `$4`: the newest `$2` rows
- * of this user with the change before them, and the rows of all memberships since that change. Which of these had an
- * effect on this membership is for `changesOfUser` to decide. Returns one empty row if there are none, and no row if
- * the project does not exist.
+ * Returns the rows for a page in user `$5`'s history, before the cursor `$3` and `$4`: the user's newest `$2`
+ * rows with the change before them, and the bulk rows since that change. `changesOfUser` decides which of
+ * these had an effect on this membership. Returns one empty row if there are none, and no row if the project
+ * does not exist.
  */
 export const userHistory = (schema: string): string => `
   WITH project AS MATERIALIZED (SELECT p.number FROM ${schema}.projects p WHERE p.id = $1::text),
@@ -132,7 +132,7 @@ export const userHistory = (schema: string): string => `
   ORDER BY ${newestFirst("a")}
 `
 
-/** Returns the audit rows of what belongs to no project: the newest `$1` older than `$2` and `$3`. */
+/** Returns audit rows that belong to no project: the newest `$1` before `$2` and `$3`. */
 const otherHistory = (schema: string): string => `
   SELECT ${columns(schema)} FROM ${schema}.audit a
   WHERE a.project_number = ${noProjectNumber} AND ${placeOf("a")} < ${cursorIn(schema, "$2", "$3", `project_number = ${noProjectNumber}`)}
@@ -140,13 +140,13 @@ const otherHistory = (schema: string): string => `
   LIMIT $1::integer
 `
 
-/** The parameters of a cursor. */
+/** The parameters for a cursor. */
 export const cursorParams = (cursor: AuditCursor | undefined) => {
   const [seq, id] = cursor === undefined ? [] : cursor.split(".")
   return [textParam(seq), textParam(id)]
 }
 
-/** A row of the statements, which may be empty. */
+/** A row from these statements, which may be empty. */
 interface HistoryRow {
   readonly seq: Integer | null
   readonly id: Integer | null
@@ -168,7 +168,7 @@ interface HistoryRow {
 const endDateOf = (millis: Integer | null): EndDate | undefined =>
   millis === null ? undefined : EndDate(Number(millis))
 
-/** A row of `userHistory`. */
+/** A row from `userHistory`. */
 interface UserHistoryRow extends HistoryRow {
   /** Whether the user was a member after the newest row. */
   readonly is_member: boolean
@@ -177,7 +177,7 @@ interface UserHistoryRow extends HistoryRow {
 const changesOf = ({ changes }: HistoryRow): AuditRow["changes"] =>
   changes === null ? [] : JSON.parse(changes)
 
-/** Converts a row to an audit row, or to nothing if it is empty. */
+/** Converts a row to an audit row. An empty row gives none. */
 const toAuditRow = (projectId: ProjectId | undefined, row: HistoryRow): ReadonlyArray<AuditRow> =>
   row.action === null
     ? []
@@ -202,7 +202,7 @@ const toAuditRow = (projectId: ProjectId | undefined, row: HistoryRow): Readonly
         },
       ]
 
-/** Adds an audit row. Returns one row if the project exists. */
+/** Adds an audit row for a disclosure. Returns one row if the project exists. */
 const recordDisclosure = (schema: string): string => `
   WITH shown AS MATERIALIZED (
     SELECT number AS project_number, $3::text AS subject FROM ${schema}.projects WHERE id = $1::text
@@ -210,14 +210,14 @@ const recordDisclosure = (schema: string): string => `
   SELECT FROM shown
 `
 
-/** The parameters of `recordDisclosure`. */
+/** The parameters for `recordDisclosure`. */
 const recordDisclosureParams = (
   projectId: ProjectId,
   { action, subject }: Disclosure,
   context: ChangeContext,
 ) => [textParam(projectId), textParam(action), textParam(subject), ...changeContextParams(context)]
 
-/** Makes the part of the store that reads the audit trail, and adds disclosures to it. */
+/** Makes the operations that read the audit trail, and add disclosures to it. */
 export const makeAuditTrail = (
   executor: Executor,
 ): Pick<MembershipStore["Service"], "history" | "recordShown"> => {

@@ -1,4 +1,4 @@
-/** Bulk extensions on PostgreSQL: made, undone, listed and previewed. */
+/** Makes, undoes, lists and previews bulk extensions on PostgreSQL. */
 
 import { bulkChangeNames, mostExamples } from "@tenure/core/internal"
 import {
@@ -53,21 +53,22 @@ import {
 } from "./sql/values.ts"
 
 /**
- * When a change to all memberships is made. Who had ended before, and is over by then with the new date too, is not
- * announced again. A date to come by the clock of the process is not over only because the database's is ahead.
+ * The time of a bulk change. A member who ended before that time, with the old and with the new date, is not
+ * announced again. `$4` is the process's time: a date that is still to come there must not count as past only
+ * because the database's clock is ahead.
  */
 const madeAt = "least(statement_timestamp(), $4::timestamptz)"
 
 /**
- * Since when a pass through the members of the project `p` is to look for those whom bulk extensions have made active. As
- * long as its time has not come, these are all active still. NULL where ends are not watched.
+ * The time since which a pass looks for members in project `p` whom bulk extensions have made active. Until
+ * it comes, they are all still active. NULL where ends are not watched.
  */
 const unseenSince = (schema: string, p: string): string =>
   `CASE WHEN NOT EXISTS (SELECT FROM ${schema}.expiry_settings) THEN NULL
         WHEN ${p}.next_check_at <= statement_timestamp() THEN coalesce(${p}.bulk_unseen_since, ${madeAt})
         ELSE ${madeAt} END`
 
-/** The common table expression `audited`: the row of a change to all memberships in `changed`. */
+/** The common table expression `audited`: the row for a bulk change in `changed`. */
 const auditBulkChange = (schema: string, action: string, subject: string, by: string): string => `
   audited AS (
     INSERT INTO ${schema}.audit
@@ -80,9 +81,9 @@ const auditBulkChange = (schema: string, action: string, subject: string, by: st
 const extendBy = "$12::bigint * interval '1 millisecond'"
 
 /**
- * Changes the end dates of all memberships of a project, and touches none of them. Returns one row, with the number of
- * memberships and of deliveries, if the project exists. Where a project is watched, members who have ended may need
- * a next check at once after an extension by a duration.
+ * Changes all end dates in a project without writing to any membership. Returns one row with the numbers of
+ * memberships and deliveries, if the project exists. Where ends are watched, members who have ended may need
+ * a next check immediately after an extension by a duration.
  */
 export const extendAll = (schema: string, once: KeyClause): string => `
   WITH ${requested},
@@ -108,7 +109,7 @@ export const extendAll = (schema: string, once: KeyClause): string => `
   SELECT seq, total, (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed
 `
 
-/** The parameters of `extendAll`. */
+/** The parameters for `extendAll`. */
 export const extendAllParams = (extension: BulkExtension) => {
   const { bulk } = extension
   const isByDuration = bulk.mode === "extendBy"
@@ -119,15 +120,15 @@ export const extendAllParams = (extension: BulkExtension) => {
   ]
 }
 
-/** The row of a change to all memberships. */
+/** The row that a bulk change returns. */
 export interface BulkChangeRow extends ChangeRow {
   /** The number of memberships. */
   readonly total: Integer
 }
 
 /**
- * Undoes the bulk extension `$11` if it was made after `$12`. Returns one row, which tells whether it could be undone,
- * if the project exists.
+ * Undoes the bulk extension `$11` if it was made after `$12`. Returns one row, with whether it could be
+ * undone, if the project exists.
  */
 export const undo = (schema: string, once: KeyClause): string => `
   WITH ${requested},
@@ -152,19 +153,19 @@ export const undo = (schema: string, once: KeyClause): string => `
   FROM judged j LEFT JOIN changed c ON true
 `
 
-/** The parameters of `undo`. */
+/** The parameters for `undo`. */
 export const undoParams = (change: Undo) => [
   ...changeParams(change, undefined, undefined),
   uuidParam(change.bulkExtensionId),
   instantParam(change.madeAfter),
 ]
 
-/** The row of `undo`. */
+/** The row from `undo`. */
 export interface UndoRow extends BulkChangeRow {
   readonly outcome: "undone" | "unknown" | "undone before" | "settled"
 }
 
-/** Returns the error for a bulk extension that cannot be undone, if it cannot. */
+/** Returns the error if a bulk extension cannot be undone. */
 export const undoFailure = (
   outcome: UndoRow["outcome"],
   bulkExtensionId: EventId,
@@ -182,8 +183,9 @@ export const undoFailure = (
 }
 
 /**
- * Returns up to `$3` bulk extensions of the project `$1`, newest first, that are older than the one with the id `$2`, if
- * that is not NULL. Returns one empty row if there are none, and no row if the project does not exist.
+ * Returns up to `$3` bulk extensions in the project `$1`, newest first. If `$2` is not NULL, only those older
+ * than the one with this id. Returns one empty row if there are none, and no row if the project does not
+ * exist.
  */
 const listBulkExtensions = (schema: string): string => `
   SELECT b.id, b.seq, b.mode, b.state, ${millisOf("b.end_date")} AS end_date,
@@ -202,7 +204,7 @@ const listBulkExtensions = (schema: string): string => `
   ORDER BY b.seq DESC
 `
 
-/** A row of the list. That of an empty list has no values. */
+/** A row in the list. An empty list has one row without values. */
 interface BulkExtensionRow {
   readonly id: string | null
   readonly seq: Integer
@@ -210,7 +212,7 @@ interface BulkExtensionRow {
   readonly state: "open" | "settling" | "settled"
   readonly end_date: Integer | null
   readonly extend_by: Integer | null
-  /** What it makes of an end date, after those that were joined with it. */
+  /** With `own_minimum`, its effect on an end date, including extensions that were joined with it. */
   readonly own_addition: Integer | null
   readonly own_minimum: Integer | null
   readonly at: Integer
@@ -236,7 +238,7 @@ const originOf = (requestId: string | null, keyId: string | null) => ({
   keyId: keyId === null ? undefined : ApiKeyId(keyId),
 })
 
-/** Converts a row to a bulk extension, or to nothing if it has no values. */
+/** Converts a row to a bulk extension. An empty row gives none. */
 const toRecord = (row: BulkExtensionRow): ReadonlyArray<BulkExtensionRecord> =>
   row.id === null
     ? []
@@ -261,17 +263,18 @@ const toRecord = (row: BulkExtensionRow): ReadonlyArray<BulkExtensionRecord> =>
 /** The last end date, which `adjusted_end_date` does not exceed. */
 const lastEndDateSql = "timestamptz '9999-12-31 23:59:59.999+00'"
 
-/** The end date of a membership `m` after the bulk extensions with these parameters. */
+/** A membership `m`'s end date after bulk extensions, from arrays with their additions and minimums. */
 const dateAfter = (schema: string, additions: string, minimums: string): string => `
   CASE WHEN m.place > cardinality(l.seqs) THEN m.end_date ELSE ${schema}.adjusted_end_date(
     m.end_date, l.${additions}[m.place] * interval '1 millisecond', l.${minimums}[m.place]
   ) END`
 
 /**
- * The memberships of a project `p`, with their end dates before and after a change of its bulk extensions `l`. A place
- * in these arrays costs much less than to look for a bulk extension in its table for each membership.
+ * The memberships in a project `p`, with their end dates before and after a change to its bulk extensions
+ * `l`. Reading an array element costs much less than searching the table of bulk extensions for each
+ * membership.
  *
- * @param once - `OFFSET 0` for all of them: otherwise, what is computed here is computed once for each use
+ * @param once - `OFFSET 0` computes each date once; otherwise, it is computed for each use
  */
 const datesWithLog = (schema: string, once: "" | "OFFSET 0"): string => `
   SELECT m.user_id, ${dateAfter(schema, "old_additions", "old_minimums")} AS before,
@@ -282,9 +285,10 @@ const datesWithLog = (schema: string, once: "" | "OFFSET 0"): string => `
   ) m ${once}`
 
 /**
- * Counts what would change in the project `$1` if `$2`, `$3` and `$4` were its bulk extensions: their numbers, and what
- * each and all later ones make of an end date; now, that is `$5` and `$6`. Returns one row if the project exists. Reads all memberships of the
- * project: an index on the end date would take longer to write at each extension than all other indexes.
+ * Counts what would change in the project `$1` with the bulk extensions `$2`, `$3` and `$4`: their numbers,
+ * and what each and all later ones add and set as a minimum. `$5` and `$6` are the current ones. Returns one
+ * row if the project exists. Reads all memberships in the project, because an index on the effective end date
+ * would cost each extension more than all other indexes.
  */
 const previewBulkChange = (schema: string): string => `
   WITH project AS MATERIALIZED (SELECT * FROM ${schema}.projects WHERE id = $1::text),
@@ -308,7 +312,7 @@ const previewBulkChange = (schema: string): string => `
   ) c
 `
 
-/** The parameters of `previewBulkChange`. */
+/** The parameters for `previewBulkChange`. */
 const previewParams = (
   projectId: ProjectId,
   before: ReadonlyArray<LoggedBulkExtension>,
@@ -327,7 +331,7 @@ const adjustmentParams = (composed: ReadonlyArray<ComposedBulkExtensions>) => [
   instantsParam(composed.map(({ minimum }) => minimum)),
 ]
 
-/** The row of `previewBulkChange`. */
+/** The row from `previewBulkChange`. */
 interface PreviewRow {
   readonly total: Integer
   readonly shortened: Integer
@@ -352,7 +356,7 @@ const toPreview = (row: PreviewRow): BulkPreview => {
   }
 }
 
-/** A bulk extension that the log of a project has, and whether it can still be undone. */
+/** A bulk extension in the project's log, and whether it can still be undone. */
 interface KeptRow extends BulkExtensionRow {
   readonly id: string
 }
@@ -368,7 +372,7 @@ const toLogged = (row: KeptRow): LoggedBulkExtension => ({
   isUndone: row.undone_at !== null,
 })
 
-/** Decides whether a bulk extension can be undone, as the function of the migrations does. */
+/** Decides whether a bulk extension can be undone. Same rule as the function in the migrations. */
 const judgeUndo = (
   rows: ReadonlyArray<BulkExtensionRow>,
   { bulkExtensionId, madeAfter }: UndoTarget,
@@ -379,16 +383,16 @@ const judgeUndo = (
   return row.state !== "open" || Number(row.at) <= madeAfter ? "settled" : "undone"
 }
 
-// More than are ever kept apart.
+// More than a project ever keeps.
 const maxListed = 10_000
 
-/** After all numbers of changes. */
+/** Greater than every `seq`. */
 const nextOrder = Number.MAX_SAFE_INTEGER
 
 // One owner for all projects, so that previews leave half of the connections to others.
 const options = { owner: "previews", isLong: true }
 
-/** Makes the part of the store that lists and previews bulk extensions. */
+/** Makes the operations that list and preview bulk extensions. */
 export const makeBulkExtensions = ({
   execute,
   schema,

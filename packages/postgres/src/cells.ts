@@ -1,4 +1,4 @@
-/** Makes the stores of several cells: schemas on several servers, of which the first is the home. */
+/** Makes the stores for several cells: schemas on several servers, of which the first is the home. */
 
 import { PgClient } from "@effect/sql-pg"
 import { type Cell, Setting, cellNumber, makeCellStores } from "@tenure/core/internal"
@@ -29,9 +29,9 @@ import {
 } from "./stores.ts"
 import { makeCommitWatcher, makeTransactions } from "./transactions.ts"
 
-/** The options of one of several servers. */
+/** Options for one of several servers. */
 export const serverOptions = Setting.object({
-  /** Its name in the directory of the cells, in logs and in metrics. */
+  /** The server's name in the cell directory, in logs and in metrics. */
   name: Setting.string("1 to 48 letters, digits, - and _", (name) => /^[\w-]{1,48}$/.test(name)),
   /**
    * The URL of the database, for example `postgres://user:password@host:5432/database`. Connections to
@@ -44,16 +44,16 @@ export const serverOptions = Setting.object({
    */
   listenUrl: Setting.optional(databaseUrlOption),
   /**
-   * The URL with which another server reaches this one while a cell moves there. Default: the URL that leads past a
-   * pooler, or else that of its database.
+   * The URL with which another server reaches this one while a cell moves there. Default: the URL past a
+   * pooler, or else `url`.
    */
   replicationUrl: Setting.optional(databaseUrlOption),
 })
 
-/** A server, as the host names it. */
+/** A server, as the host configures it. */
 export type ServerOptions = Setting.OutputOf<typeof serverOptions>
 
-/** How the stores are opened. */
+/** Options with which the stores open. */
 interface CellSettings extends Setting.OutputOf<typeof retentionOptions> {
   readonly servers: ReadonlyArray<ServerOptions>
   readonly cells: number | undefined
@@ -62,7 +62,7 @@ interface CellSettings extends Setting.OutputOf<typeof retentionOptions> {
   readonly maxConnections: number
 }
 
-/** A server that is open, which need not be up. */
+/** A configured server, which need not be up. */
 interface OpenServer extends Server {
   readonly name: string
   readonly url: string
@@ -87,18 +87,18 @@ const openServer = Effect.fnUntraced(function* (
   return opened
 })
 
-/** A server by its name, with a client. */
+/** A server with its name and a client. */
 interface NamedClient {
   readonly name: string
   readonly url: string
   readonly client: PgClient.PgClient
 }
 
-/** Reads the places of the cells; none if the schema has everything. */
+/** Reads where the cells are. There are none if the schema has everything. */
 export const readCells = (client: PgClient.PgClient, schema: string) =>
   client.withoutTransforms().unsafe<CellPlace>(listCells(schema))
 
-/** Fails because a schema has its projects in cells. */
+/** Fails because the projects are in cells, which need the option `servers`. */
 export const needsServers = (schema: string, places: ReadonlyArray<CellPlace>) => {
   const servers = new Set(places.map(({ server }) => server))
   return new InvalidInput({
@@ -107,7 +107,7 @@ export const needsServers = (schema: string, places: ReadonlyArray<CellPlace>) =
   })
 }
 
-/** Fails if a cell is on a server that is not among the named ones. */
+/** Fails if a cell is on a server that is not configured. */
 export const requireServers = (
   places: ReadonlyArray<CellPlace>,
   servers: ReadonlyMap<string, unknown>,
@@ -131,8 +131,8 @@ const addCells = (schema: string): string => `
 `
 
 /**
- * Makes the schemas of the cells, on the servers in turn, and then the directory, which only names what exists. Several
- * processes may do so at the same time.
+ * Makes the schemas of the cells, on the servers in turn, and then the directory, so that it only names
+ * existing cells. Several processes may do this at the same time.
  */
 const makeCells = Effect.fnUntraced(function* (
   servers: ReadonlyArray<NamedClient>,
@@ -174,7 +174,7 @@ const noCells = new InvalidInput({
   problem: "must say how many to make: there are none yet. Sixteen leave room to grow",
 })
 
-/** There is no home. */
+/** The error for an empty list of servers: there is no home. */
 export const noServers = new InvalidInput({
   field: "servers",
   problem: "must have at least one server",
@@ -199,7 +199,7 @@ export const prepareHome = Effect.fnUntraced(function* (
   return yield* readCells(client, quoted(schema))
 })
 
-/** Makes the stores, for as long as the scope is open. */
+/** Makes the stores. They work for as long as the scope is open. */
 export const openCells = Effect.fnUntraced(function* (settings: CellSettings) {
   const { migrate, schema } = settings
   const names = settings.servers.map(({ name }) => name)
@@ -224,7 +224,7 @@ export const openCells = Effect.fnUntraced(function* (settings: CellSettings) {
   const directory = yield* makeCellDirectory(homeExecutor, schema, servers, first)
   const serverOf = (number: number): OpenServer => servers.get(directory.serverOf(number)) ?? home
 
-  /** Brings the tables of a cell up to date, or checks them while it moves. */
+  /** Brings a cell's tables up to date, or checks them while it moves. */
   const prepareCell = ({ moving_to, number }: CellPlace) => {
     const own = quoted(cellSchema(schema, number))
     const prepare = Effect.suspend(() => {
@@ -233,14 +233,14 @@ export const openCells = Effect.fnUntraced(function* (settings: CellSettings) {
         ? Effect.asVoid(applyMigrations(client, own, "existing"))
         : checkSchema(client, own)
     })
-    // It may have moved since the directory was read.
+    // The cell may have moved since the directory was read.
     const prepared = Effect.catchTag(prepare, "SchemaMismatch", () =>
       Effect.andThen(Effect.ignore(directory.refresh), prepare),
     )
     return Effect.withTracerEnabled(prepared, false)
   }
 
-  /** Prepares a cell now or, if its server is down, when that is up again: it keeps no other from starting. */
+  /** Prepares a cell now or, if its server is down, when that is up again, so that the other cells can start. */
   const prepareOrRetry = (place: CellPlace) =>
     Effect.catchTag(prepareCell(place), "SqlError", (error) =>
       Effect.logWarning(`The cell ${place.number} cannot be prepared yet: ${explain(error)}`).pipe(
@@ -268,7 +268,7 @@ export const openCells = Effect.fnUntraced(function* (settings: CellSettings) {
         channel: home.notifications.channel,
         notify: Effect.suspend(() => serverOf(number).notifications.notify),
         stopped: (webhookIds) => serverOf(number).notifications.stopped(webhookIds),
-        // Those of a server tell of all cells there.
+        // Each server sends the notifications for all its cells.
         next: Effect.never,
         opened: Effect.suspend(() => serverOf(number).notifications.opened),
         session: () => serverOf(number).notifications.session(),

@@ -1,4 +1,4 @@
-/** The claims that this process attempts or has in its queues, whatever others have made of them since. */
+/** Claims deliveries for this process, and keeps it known to others as a live dispatcher. */
 
 import { logGivenUp } from "@tenure/core/internal"
 import { readMonotonicMillis } from "@tenure/core/internal"
@@ -31,14 +31,14 @@ import {
   uuidsParam,
 } from "./sql/values.ts"
 
-/** Claims. Each is kept until it is settled or its lease passes. */
+/** The claims that this process holds. Each stays until it is settled or its lease expires. */
 interface HeldClaims {
-  /** Adds a claim whose lease passes at `until`, in milliseconds by the monotonic clock. */
+  /** Adds a claim whose lease expires at `until`, in milliseconds by the monotonic clock. */
   readonly add: (claim: Claim, until: number, isOrdered: boolean) => void
   readonly delete: (claim: Claim) => void
-  /** Whether others of its member may wait until a claim is settled. */
+  /** Whether other deliveries for the same member may wait for this claim. */
   readonly isOrdered: (claim: Claim) => boolean
-  /** Returns the webhooks of the claims, each once. */
+  /** Returns the webhooks that have claims, each once. */
   readonly webhooks: (now: number) => ReadonlyArray<WebhookId>
 }
 
@@ -63,33 +63,34 @@ export const makeHeldClaims = (): HeldClaims => {
   }
 }
 
-// Several reports fit into the silence after which a process counts as gone.
+// Several reports fit into the time after which a silent process counts as gone.
 const reportMillis = 300
 
-// The same for a dispatcher that has no claims and knows of no other.
+// For a dispatcher that has no claims and knows no other.
 const quietReportMillis = 5000
 
-// The least time between two reports.
+// The minimum time between two reports.
 const shortestPauseMillis = 20
 
-/** A dispatcher that the others know of. */
+/** A dispatcher that others know about. */
 interface Presence {
-  /** The id of the dispatcher: a new one in each process. */
+  /** The dispatcher's id: a new one in each process. */
   readonly id: string
-  /** Runs a claim. The first one starts the reports that the dispatcher is alive. */
+  /** Runs a claim. The first one starts the liveness reports. */
   readonly claiming: <A, E>(claim: Effect.Effect<A, E>) => Effect.Effect<A, E>
   /** Reports often again, until a report finds neither claims nor other dispatchers. */
   readonly reportOften: () => void
 }
 
 /**
- * Reports that the dispatcher `$1` is alive. Returns one row, with whether it has noticed that another
- * is gone, and in how many milliseconds one will be whose session has ended, with those of the webhooks `$2` that were
- * removed, or disabled by request, and with whether it is quiet from now on, because it has no claims, as `$3` says, and
- * there is no other. `$4` is the session of its process, which counts if this server has it.
+ * Reports that the dispatcher `$1` is alive. `$2` are its webhooks, `$3` says whether it has no claims, and
+ * `$4` is its process's session, which counts if this server has it. Returns one row: whether another
+ * dispatcher is gone; in how many milliseconds one will count as gone whose session has ended; which webhooks
+ * in `$2` were removed, or disabled by request; and whether this dispatcher is quiet from now on, because it
+ * has no claims and there is no other.
  */
 const report = (schema: string): string => `
-  -- A report that is lost in a crash of the server is made again.
+  -- If a server crash loses a report, it is made again.
   WITH ${quickCommit},
   reported AS (
     INSERT INTO ${schema}.dispatchers AS d (id, seen_at, since, session, server_started_at)
@@ -99,7 +100,7 @@ const report = (schema: string): string => `
     ON CONFLICT (id) DO UPDATE
     SET seen_at = clock_timestamp(), since = ${schema}.reporting_since(d.seen_at, d.since),
         session = excluded.session, server_started_at = excluded.server_started_at,
-        -- A claim may have committed since it was asked whether there are any.
+        -- A claim may have committed since the claims were counted.
         is_quiet = $3::boolean AND abs(extract(epoch FROM clock_timestamp() - d.busy_at)) > 1
                    AND NOT EXISTS (SELECT FROM ${schema}.dispatchers o WHERE o.id <> $1::uuid)
     RETURNING is_quiet
@@ -120,7 +121,7 @@ const report = (schema: string): string => `
   ) AS stopped, is_quiet FROM reported
 `
 
-/** A row of `report`. */
+/** A row from `report`. */
 interface ReportRow {
   readonly is_any_gone: boolean
   readonly gone_in: number | null
@@ -129,9 +130,9 @@ interface ReportRow {
 }
 
 /**
- * Makes a dispatcher that reports for as long as the scope is open. If another one is gone, it wakes those
- * that claim: the next claim takes over what that one had claimed. It also tells of webhooks whose claims
- * this process holds and that were removed or disabled: the notification of it may have been lost.
+ * Makes a dispatcher that reports for as long as the scope is open. If another one is gone, it wakes local
+ * claims: the next one takes over what the other had claimed. It also reports webhooks with claims here that
+ * were removed or disabled, because the notification about it may have been lost.
  */
 const makeHeartbeat = Effect.fnUntraced(function* (
   executor: Executor,
@@ -171,7 +172,7 @@ const makeHeartbeat = Effect.fnUntraced(function* (
     isQuiet = row.is_quiet
     if (row.is_any_gone) yield* notifications.notify
     yield* notifications.stopped(row.stopped.map(WebhookId))
-    // A report does not see what it writes, and others are judged by its session.
+    // A report does not see what it writes, and others are compared with its session.
     const isKnown = session === reportedSession
     reportedSession = session
     return isKnown
@@ -207,7 +208,7 @@ const makeHeartbeat = Effect.fnUntraced(function* (
   return presence
 })
 
-/** Claims deliveries, by calling the function `claim` of the migrations, where it is described. */
+/** Claims deliveries with the function `claim` in the migrations, which describes it. */
 const claimDeliveries = (schema: string): string =>
   `SELECT * FROM ${schema}.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
    $11, $12)`
@@ -216,15 +217,15 @@ type ClaimOptions = Parameters<Outbox["Service"]["claim"]>[0]
 
 /** Where a claim continues. */
 interface Position {
-  /** The id of the dispatcher. */
+  /** The dispatcher's id. */
   readonly dispatcher: string
-  /** The last lease that it has received. */
+  /** The last lease it has received. */
   readonly lastLease: bigint
-  /** The last webhook that it has looked at. */
+  /** The last webhook it has visited. */
   readonly lastWebhook: string
 }
 
-/** The parameters of `claimDeliveries`. It looks at `firstWebhooks`, and at those after the last one. */
+/** The parameters for `claimDeliveries`. It visits `firstWebhooks` first, and then those after the last one. */
 const claimParams = (
   { ahead, failing, leaseMillis, limit, perProject, perWebhook }: ClaimOptions,
   { dispatcher, lastLease, lastWebhook }: Position,
@@ -244,7 +245,7 @@ const claimParams = (
   uuidsParam(firstWebhooks),
 ]
 
-/** A row of `claimDeliveries`. Without an event, it only says when to look again. */
+/** A row from `claimDeliveries`. Without an event, it only says when to claim again. */
 interface ClaimRow {
   readonly event_id: string | null
   readonly body: string | null
@@ -330,11 +331,11 @@ const nextPosition = (
   }
 }
 
-/** The webhooks of which a limit has kept back deliveries. */
+/** The webhooks whose deliveries a limit kept back. */
 const keptBack = (rows: ReadonlyArray<ClaimRow>): ReadonlyArray<WebhookId> =>
   rows[0]?.kept_back?.map(WebhookId) ?? []
 
-/** In how many milliseconds there may be more to claim, if it is known. */
+/** The time in milliseconds until there may be more to claim, if known. */
 const nextDueMillis = (
   rows: ReadonlyArray<ClaimRow>,
   { limit }: ClaimOptions,
@@ -345,8 +346,8 @@ const nextDueMillis = (
 }
 
 /**
- * Ends claimed deliveries as failed, because they cannot be read: another attempt would not help. Each
- * array has one element for each delivery, and `$5` is the record of their attempts, as JSON.
+ * Ends claimed deliveries as failed, because they cannot be read and another attempt would not help. Each
+ * array has one element per delivery, and `$5` is the attempt's record as JSON.
  */
 const failUnreadable = (schema: string): string => `
   WITH asked AS MATERIALIZED (
@@ -364,10 +365,10 @@ const failUnreadable = (schema: string): string => `
   SELECT ${schema}.unblock_next(webhook_id, member) FROM failed WHERE member IS NOT NULL
 `
 
-/** The result of the attempts. */
+/** The result that is recorded for unreadable deliveries. */
 const unreadableError: Attempt["result"] = { _tag: "Failed", reason: "Unreadable" }
 
-/** The parameters of `failUnreadable`. */
+/** The parameters for `failUnreadable`. */
 const giveUpParams = (leases: ReadonlyArray<Lease>, at: number) => {
   const attempt: Attempt = { at, durationMillis: 0, result: unreadableError }
   return [
@@ -378,12 +379,12 @@ const giveUpParams = (leases: ReadonlyArray<Lease>, at: number) => {
   ]
 }
 
-/** Claims deliveries. */
+/** Claims deliveries, and keeps account of them. */
 interface Claiming {
   readonly claim: Outbox["Service"]["claim"]
-  /** Has the next claim look first at a webhook that has just received something. */
+  /** Makes the next claim start with a webhook that has just received something. */
   readonly served: (webhookId: WebhookId) => void
-  /** Forgets a claim that was settled, or that has lapsed. */
+  /** Removes a claim that was settled or has lapsed. */
   readonly settled: (claim: Claim) => void
   readonly isOrdered: HeldClaims["isOrdered"]
 }
@@ -400,7 +401,7 @@ export const makeClaiming = Effect.fnUntraced(function* (
   const clock = yield* Clock.Clock
   const held = makeHeldClaims()
   const presence = yield* makeHeartbeat(executor, notifications, held)
-  // One claim at a time: an answer is lost only if the next claim does not know of its leases.
+  // One claim at a time, so that a lost response shows as leases which the next claim does not know.
   const turn = yield* Semaphore.make(1)
   const served = new Set<WebhookId>()
   let position: Position = {
@@ -409,7 +410,7 @@ export const makeClaiming = Effect.fnUntraced(function* (
     lastWebhook: nilUuid,
   }
 
-  /** Ends deliveries that cannot be read. What fails here is repeated when the leases have passed. */
+  /** Ends deliveries that cannot be read. If this fails, it is repeated when the leases have expired. */
   const giveUpOn = Effect.fnUntraced(
     function* (leases: ReadonlyArray<Lease>) {
       if (leases.length === 0) return
@@ -424,7 +425,7 @@ export const makeClaiming = Effect.fnUntraced(function* (
         }
         yield* logGivenUp(last)
       }
-      // Their webhooks may have others.
+      // Their webhooks may have more deliveries.
       yield* notifications.notify
     },
     Effect.catchCause((cause) => Effect.logWarning("Deliveries cannot be ended", cause)),

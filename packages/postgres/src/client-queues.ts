@@ -1,6 +1,4 @@
-/**
- * The queues before the rate limits: takes that wait, by client, and which clients share the next statement.
- */
+/** The queues before the rate limits: takes that wait, by client, and which clients share the next statement. */
 
 import {
   type BucketPolicies,
@@ -11,7 +9,7 @@ import {
 } from "@tenure/core/store"
 import * as Exit from "effect/Exit"
 
-/** The takes of one client. */
+/** Takes by one client. */
 export interface TakeRequest {
   readonly rows: ClientRows
   /** The number of takes. */
@@ -44,9 +42,9 @@ interface QueueCandidate {
 
 /** Bounds on a selection. */
 interface SelectionLimits {
-  /** The maximum number of clients in a statement. */
+  /** The maximum clients in a statement. */
   readonly clients: number
-  /** The maximum number of clients that a selection examines. */
+  /** The maximum clients that a selection examines. */
   readonly examined: number
   /** After this many statements in a row without a decision, a client has the next one for itself. */
   readonly rounds: number
@@ -59,8 +57,8 @@ interface SelectedQueues<C> {
 }
 
 /**
- * Selects clients in order of arrival. If a row of a client is in a statement that is under way, the client
- * would wait for a lock there. So it waits here instead, and no client overtakes it at its rows.
+ * Selects clients in order of arrival. If one of a client's rows is in a statement that is under way, the
+ * client would wait for a lock there. So it waits here instead, and no client overtakes it at its rows.
  */
 const selectQueues = <C extends QueueCandidate>(
   candidates: ReadonlyArray<C>,
@@ -98,7 +96,7 @@ interface Waiting {
   readonly since: number
 }
 
-/** The queue of one client. However many takes it has in a statement, they are one entry for each row. */
+/** One client's queue. However many takes it has in a statement, they are one entry for each row. */
 interface ClientQueue {
   readonly rows: ClientRows
   readonly waiting: Array<Waiting>
@@ -117,17 +115,17 @@ export interface QueuedTake extends TakeRequest {
 
 /** Bounds on the queues. */
 export interface QueueLimits extends SelectionLimits {
-  /** The maximum number of takes that one client has in a statement. */
+  /** The maximum takes that one client has in a statement. */
   readonly takes: number
-  /** The maximum number of waiting takes. */
+  /** The maximum waiting takes. */
   readonly waiting: number
-  /** The maximum number of waiting takes from one client. */
+  /** The maximum waiting takes from one client. */
   readonly waitingOfClient: number
   /** The longest time that a take waits for its statement, in milliseconds. */
   readonly millis: number
 }
 
-/** The queues of all clients. */
+/** All clients' queues. */
 export interface ClientQueues {
   /**
    * Adds a take, or fails it if too many wait. Returns a function that removes the take if it is not in a

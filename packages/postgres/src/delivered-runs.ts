@@ -1,15 +1,15 @@
-/** Deliveries whose first attempt went well: one row for those of a webhook that were recorded together. */
+/** Runs: one row for deliveries to a webhook that were recorded together, when their first attempts succeeded. */
 
 import { nilUuid } from "./sql/values.ts"
 
-// Positions of one run are in the same range of this size.
+// All positions in a run are in one range with this size.
 const positionsInRange = 8192
 
-/** An expression for the record of an attempt, an `Attempt` of core. */
+/** An expression for an attempt's record, an `Attempt` in core. */
 export const recordOf = (schema: string, start: string, duration: string, result: string): string =>
   `${schema}.record_of(${start}, ${duration}, ${result})`
 
-/** Inserts runs of deliveries of a batch. The selection has the columns of `settle`. */
+/** Inserts runs for the deliveries in a batch. The selection has the columns in `settle`. */
 export const insertRuns = (schema: string, selection: string, now: string): string => `
     INSERT INTO ${schema}.delivered_runs
       (project_number, webhook_id, first_event, first_position, last_position, attempted_at, result, event_ids, positions,
@@ -19,19 +19,19 @@ export const insertRuns = (schema: string, selection: string, now: string): stri
     FROM (${selection}) d
     GROUP BY project_number, webhook_id, result, ${schema}.run_start(delivered_id), position / ${positionsInRange}`
 
-/** A join of runs `r` with their deliveries `o`. */
+/** Joins runs `r` with their deliveries `o`. */
 const joinDeliveries = `
     CROSS JOIN LATERAL unnest(r.event_ids, r.positions, r.starts, r.durations)
     WITH ORDINALITY AS o (event_id, position, started_at, duration, n)`
 
-/** The result of the delivery of an event in the run `r`. */
+/** An event's result in the run `r`. */
 const resultOf = (schema: string, event: string): string =>
   `CASE WHEN ${event} = ANY (r.erased_ids) THEN ${schema}.without_body(r.result) ELSE r.result END`
 
 const attemptsOf = (schema: string, o: string): string =>
   `jsonb_build_array(${recordOf(schema, `${o}.started_at`, `${o}.duration`, `${o}.result`)})`
 
-// The columns of a list's parts.
+// The columns in each part of a list.
 const listed = (schema: string): string =>
   `d.event_id, d.position, d.attempted_at, NULL::timestamptz AS next_attempt_at, ${attemptsOf(schema, "d")} AS attempts,
     'delivered' AS state`
@@ -40,8 +40,8 @@ const selected = (schema: string): string =>
   `o.event_id, o.position, r.attempted_at, o.started_at, o.duration, ${resultOf(schema, "o.event_id")} AS result`
 
 /**
- * The newest deliveries in runs, as a part of the list of the webhook `$2`: `$5` of those before the position of `older`,
- * or of all if `$4` is NULL; none if `$3` is another state.
+ * The newest deliveries in runs, for webhook `$2`'s list: `$5` before the position in `older` or, if `$4` is
+ * NULL, the newest overall. None if `$3` is another state.
  */
 export const newestInRuns = (schema: string): string => {
   const before = `CASE WHEN $4::uuid IS NULL THEN 9223372036854775807 ELSE (SELECT position FROM older) END`
@@ -52,7 +52,7 @@ export const newestInRuns = (schema: string): string => {
   (
     SELECT ${listed(schema)} FROM (
       SELECT ${selected(schema)} FROM (
-        -- Those with positions on both sides, and as many others as can be on the page.
+        -- Runs with positions on both sides, and as many others as can be on the page.
         (${ofWebhook} AND r.last_position >= (SELECT position FROM older)
           AND r.last_position < (SELECT position FROM older) + ${positionsInRange})
         UNION ALL (${ofWebhook} AND r.last_position < ${before} ORDER BY r.last_position DESC LIMIT $5::integer)
@@ -64,8 +64,8 @@ export const newestInRuns = (schema: string): string => {
 }
 
 /**
- * The latest attempted deliveries in runs, as a part of the list of the webhook `$2`: `$6` of those before the one of the
- * event `$5` attempted at `$4`, or of all if these are NULL; none if `$3` is another state.
+ * The latest attempted deliveries in runs, for webhook `$2`'s list: `$6` before the one for event `$5`
+ * attempted at `$4` or, if these are NULL, the latest overall. None if `$3` is another state.
  */
 export const latestInRuns = (schema: string): string => {
   const before = `coalesce($4::timestamptz, 'infinity')`
@@ -86,14 +86,14 @@ export const latestInRuns = (schema: string): string => {
   )`
 }
 
-/** The latest attempted delivery of the webhook `w` in a run, as a part of its progress. */
+/** The latest attempted delivery in a run for the webhook `w`, to show its progress. */
 export const latestOfWebhookInRuns = (schema: string): string => `
       (
         SELECT d.event_id, d.attempted_at, ${attemptsOf(schema, "d")} AS attempts FROM (
           SELECT ${selected(schema)} FROM (
             SELECT * FROM ${schema}.delivered_runs r
             WHERE r.webhook_id = w.id AND r.last_position IS NOT NULL
-              -- Not from the future, before the clock was set back.
+              -- Leaves out times in the future, from before the clock was set back.
               AND r.attempted_at < statement_timestamp() + interval '1 second'
             ORDER BY r.attempted_at DESC LIMIT 1
           ) r ${joinDeliveries}
@@ -101,14 +101,14 @@ export const latestOfWebhookInRuns = (schema: string): string => `
         ) d
       )`
 
-/** The position of the event `$4` in a run of the webhook `$2` in the project `$1`. */
+/** The position of event `$4` in a run for the webhook `$2` in the project `$1`. */
 export const positionInRuns = (schema: string): string => `
     SELECT r.positions[array_position(r.event_ids, $4::uuid)] AS position
     FROM ${schema}.projects p JOIN ${schema}.delivered_runs r ON r.project_number = p.number
     WHERE p.id = $1::text AND r.webhook_id = $2::uuid
       AND r.first_event BETWEEN ${schema}.run_start($4::uuid) AND $4::uuid AND $4::uuid = ANY (r.event_ids)`
 
-/** The deliveries of the event `e` in runs, as a part of all its deliveries. */
+/** The event `e`'s deliveries in runs, to be joined with its others. */
 export const deliveriesInRuns = (schema: string): string => `
       SELECT r.webhook_id, o.position, r.attempted_at, NULL::timestamptz AS next_attempt_at,
              jsonb_build_array(${recordOf(schema, "o.started_at", "o.duration", resultOf(schema, "o.event_id"))}) AS attempts,
@@ -117,8 +117,8 @@ export const deliveriesInRuns = (schema: string): string => `
       WHERE o.event_id = e.id`
 
 /**
- * The common table expression `taken_of_run`: takes the event `$3` out of a run of the `webhook`, unless that is
- * disabled. Another statement may have taken it since this one began: then it has no row.
+ * The common table expression `taken_of_run`: takes the event `$3` out of a run for `webhook`, unless that is
+ * disabled. It has no row if another statement has taken the event since this one began.
  */
 export const takeFromRun = (schema: string, member: string): string => `
   taken_of_run AS MATERIALIZED (
@@ -144,7 +144,7 @@ const erasedIds = `ARRAY(
       SELECT e.id FROM unnest(r.event_ids) e (id) WHERE e.id = ANY (r.erased_ids) OR e.id IN (SELECT id FROM old)
     )`
 
-/** The common table expressions that remove the responses from deliveries of the events of `old` in the runs of `$1`. */
+/** The common table expressions that remove responses from runs in `$1`, for the events in `old`. */
 export const eraseInRuns = (schema: string): string => `
   runs AS MATERIALIZED (
     SELECT r.project_number, r.webhook_id, r.first_event FROM ${schema}.delivered_runs r

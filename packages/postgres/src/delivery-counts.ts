@@ -1,6 +1,6 @@
 /**
- * Attempts by minute and by quarter of an hour. A process counts them in memory, and adds its counts to those of the
- * others every few seconds: a settlement writes no row for this. A process that is killed loses the last ones.
+ * Counts attempts by minute and by 15 minutes. A process counts in memory, and adds its counts to the tables
+ * every 10 seconds, so that settlements write no row for this. A killed process loses its last counts.
  */
 
 import { answerTimeBuckets } from "@tenure/core/internal"
@@ -34,7 +34,7 @@ import {
   uuidsParam,
 } from "./sql/values.ts"
 
-/** What a process has counted for a webhook since it last added its counts. */
+/** A process's counts for a webhook since it last wrote them. */
 interface PendingCount {
   delivered: number
   failed: number
@@ -44,12 +44,12 @@ interface PendingCount {
 type Pending = ReadonlyMap<WebhookId, PendingCount>
 
 /**
- * Adds counts of the webhooks `$1`: successful attempts `$2`, failed ones `$3`, and how many took how long, `$4`.
- * Those of webhooks that were deleted are dropped. All statements lock rows in the same order, which avoids deadlocks;
- * the row that all processes share comes last.
+ * Adds counts for the webhooks `$1`: successful attempts `$2`, failed ones `$3`, and a histogram of durations
+ * `$4`. Drops counts for deleted webhooks. All statements lock rows in the same order, which avoids
+ * deadlocks; the row that all processes share comes last.
  */
 const addCounts = (schema: string): string => `
-  -- Counts that are lost in a crash of the server are few.
+  -- A server crash loses only a few counts.
   WITH ${quickCommit},
   asked AS MATERIALIZED (
     SELECT w.project_number, a.webhook_id, a.delivered, a.failed, a.answer_times::integer[] AS answer_times
@@ -73,14 +73,14 @@ const addCounts = (schema: string): string => `
   INSERT INTO ${schema}.delivery_minutes AS m (project_number, at, delivered, failed)
   SELECT number, date_bin('1 minute', statement_timestamp(), 'epoch'), sum(delivered), sum(failed)
   FROM asked CROSS JOIN LATERAL (VALUES (project_number), (0)) AS counted (number)
-  -- Reads the quarters, so that they are written first: PostgreSQL writes what nobody reads at the end.
+  -- Reads the quarters, so that they are written first: PostgreSQL runs unread expressions at the end.
   WHERE (SELECT count(*) FROM quarters) >= 0
   GROUP BY number ORDER BY number DESC
   ON CONFLICT (project_number, at) DO UPDATE
   SET delivered = m.delivered + excluded.delivered, failed = m.failed + excluded.failed
 `
 
-/** The parameters of `addCounts`. */
+/** The parameters for `addCounts`. */
 const addCountsParams = (counts: ReadonlyArray<readonly [WebhookId, PendingCount]>) => [
   uuidsParam(counts.map(([webhookId]) => webhookId)),
   integersParam(counts.map(([, { delivered }]) => delivered)),
@@ -88,13 +88,13 @@ const addCountsParams = (counts: ReadonlyArray<readonly [WebhookId, PendingCount
   textsParam(counts.map(([, { answerTimes }]) => `{${answerTimes.join(",")}}`)),
 ]
 
-// A time that does not change during the statement, so that an index finds the cells `c` since then.
+// A time that is stable during the statement, so that an index finds the cells `c` since then.
 const isSince = (length: string): string =>
   `c.at > statement_timestamp() - interval '${length}' AND c.at <= statement_timestamp()`
 
 const cell = `json_build_object('at', ${millisOf("c.at")}, 'delivered', c.delivered, 'failed', c.failed)`
 
-/** Returns a row with the minutes of the project `$1`, if it exists, or of all if it is NULL. */
+/** Returns a row with the minutes in the project `$1`, if it exists, or overall if that is NULL. */
 export const readMinutes = (schema: string): string => `
   SELECT ${millisOf("statement_timestamp()")} AS now, coalesce((
     SELECT json_agg(${cell}) FROM ${schema}.delivery_minutes c
@@ -107,7 +107,7 @@ export const readMinutes = (schema: string): string => `
   ) p
 `
 
-/** Returns a row with the quarters of the webhook `$2` in the project `$1`, if it exists. */
+/** Returns a row with the quarters for the webhook `$2` in the project `$1`, if it exists. */
 export const readQuarters = (schema: string): string => `
   SELECT ${millisOf("statement_timestamp()")} AS now, coalesce(q.cells, '[]')::text AS cells,
          coalesce(q.answer_times, '[]')::text AS answer_times
@@ -120,14 +120,14 @@ export const readQuarters = (schema: string): string => `
   WHERE w.id = $2::uuid AND w.${isInProject(schema)}
 `
 
-/** A row of `readMinutes`. */
+/** A row from `readMinutes`. */
 interface MinutesRow {
   readonly now: Integer
   /** An array of `ActivityCell` as JSON. */
   readonly cells: string
 }
 
-/** A row of `readQuarters`. */
+/** A row from `readQuarters`. */
 interface QuartersRow extends MinutesRow {
   /** An array of `AnswerTimes` as JSON. */
   readonly answer_times: string
@@ -140,12 +140,15 @@ const answerTimesOf = ({ answer_times: json }: QuartersRow): AnswerTimes => {
   return sumAnswerTimes(all)
 }
 
-/** Deletes up to 1000 old cells from a table, and those from before the clock was set back. Returns one row for each. */
+/**
+ * Deletes up to 1000 old cells from a table, including those from before the clock was set back. Returns one
+ * row for each.
+ */
 const deleteOld = (schema: string, table: string, kept: string): string =>
   deleteSome(
     schema,
     table,
-    // A time that does not change during the statement, so that the index finds them.
+    // A time that is stable during the statement, so that the index finds the cells.
     `at < statement_timestamp() - interval '${kept}' OR at > statement_timestamp() + interval '1 hour'`,
   )
 
@@ -153,28 +156,28 @@ const deleteOld = (schema: string, table: string, kept: string): string =>
 export const deleteOldMinutes = (schema: string): string =>
   deleteOld(schema, "delivery_minutes", "61 minutes")
 
-/** Deletes quarters of an hour older than a day, up to 1000. Returns one row for each. */
+/** Deletes 15-minute counts older than a day, up to 1000. Returns one row for each. */
 export const deleteOldQuarters = (schema: string): string =>
   deleteOld(schema, "delivery_quarters", "24 hours 15 minutes")
 
-/** The time between two additions. */
+/** The time between two writes. */
 const pause = "10 seconds"
 
 // The maximum number of webhooks in a statement.
 const maxInStatement = 500
 
-/** The maximum number of webhooks whose counts wait. Attempts for others are not counted meanwhile. */
+/** The maximum number of webhooks with unwritten counts. Attempts for others are not counted meanwhile. */
 const maxPending = 10_000
 
-/** What a process counts, and what all have counted. */
+/** The counter in this process, and the counts from all processes. */
 interface DeliveryCounts extends Pick<Outbox["Service"], "activity" | "minutes"> {
   /** Counts a settled attempt. */
   readonly add: (webhookId: WebhookId, isDelivered: boolean, attempt: Attempt) => void
 }
 
 /**
- * Starts without counts. Adds them to those of the others every 10 seconds, before they are read, and when the scope
- * closes. What cannot be added is part of the next attempt; if only the answer was lost, it counts twice.
+ * Makes the counter. Writes its counts every 10 seconds, before they are read, and when the scope closes. If
+ * a write fails, its counts are part of the next one; if only the response was lost, they count twice.
  */
 export const makeDeliveryCounts = Effect.fnUntraced(function* (executor: Executor) {
   const { schema } = executor
@@ -198,7 +201,7 @@ export const makeDeliveryCounts = Effect.fnUntraced(function* (executor: Executo
     return count
   }
 
-  /** Takes counts back that could not be added. */
+  /** Takes back counts that could not be written. */
   const putBack = (counts: Iterable<readonly [WebhookId, PendingCount]>): void => {
     for (const [webhookId, { answerTimes, delivered, failed }] of counts) {
       const count = countOf(webhookId)
@@ -211,7 +214,7 @@ export const makeDeliveryCounts = Effect.fnUntraced(function* (executor: Executo
     }
   }
 
-  /** Adds counts to those of the others, a part at a time. */
+  /** Writes counts in parts. */
   const write = Effect.fnUntraced(function* (counts: Pending) {
     const left = [...counts]
     while (left.length > 0) {
@@ -229,7 +232,10 @@ export const makeDeliveryCounts = Effect.fnUntraced(function* (executor: Executo
     return write(counts)
   }).pipe(turn.withPermit)
 
-  /** Adds the counts in a fiber that nobody interrupts, and waits up to 2 seconds: a reader gets what is there. */
+  /**
+   * Writes the counts in a fiber that is not interrupted, and waits up to 2 seconds: after that, a reader
+   * gets what is there.
+   */
   const tryToFlush = Effect.flatMap(Effect.forkDetach(flush), (fiber) =>
     Effect.timeoutOption(Fiber.await(fiber), "2 seconds"),
   )

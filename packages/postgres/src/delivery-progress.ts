@@ -1,4 +1,4 @@
-/** How far webhooks' deliveries are, and which webhooks need attention. */
+/** Shows how far webhooks' deliveries have got, and which webhooks need attention. */
 
 import {
   type Attempt,
@@ -26,12 +26,12 @@ import {
   uuidsParam,
 } from "./sql/values.ts"
 
-/** Selects the latest attempted delivery of the webhook `w` in a state, by an index. */
+/** Selects webhook `w`'s latest attempted delivery in a state, by an index. */
 const latestIn = (schema: string, table: string, state: string): string => `
       (
         SELECT d.event_id, d.attempted_at, d.attempts FROM ${schema}.${table} d
         WHERE d.webhook_id = w.id AND d.state ${state}
-          -- Not from the future, before the clock was set back.
+          -- Leaves out times in the future, from before the clock was set back.
           AND d.attempted_at < statement_timestamp() + interval '1 second'
         ORDER BY d.attempted_at DESC LIMIT 1
       )`
@@ -40,13 +40,13 @@ const latestIn = (schema: string, table: string, state: string): string => `
 const joinProgress = (schema: string): string => `
   CROSS JOIN LATERAL (
     SELECT ${countOpen(schema, "w.id", maxCountedBacklog)} AS waiting, (
-      -- A pause from the future was made before the clock was set back.
+      -- A pause that began in the future is from before the clock was set back.
       SELECT ${millisOf("greatest(n.at, CASE WHEN w.paused_since > clock_timestamp() + interval '1 second' THEN NULL ELSE w.paused_until END)")}
       FROM (
         SELECT least(
           (
             SELECT r.next_attempt_at FROM ${schema}.due_of(w.id, 128) r
-            -- The next claim blocks those whose turn has not come.
+            -- The next claim will block deliveries whose turn has not come.
             WHERE r.member IS NULL
               OR (w.id, r.member) NOT IN (SELECT c.webhook_id, c.member FROM ${schema}.claimed_members() c)
                  AND ${schema}.lowest_before(w.id, r.member, r.position) IS NULL
@@ -75,14 +75,14 @@ const joinProgress = (schema: string): string => `
 
 const progressColumns = "g.waiting, g.next_attempt_at, l.event_id, l.attempt"
 
-/** Returns a row for each of the webhooks `$2` in the project `$1`. */
+/** Returns a row for each webhook in `$2` that is in the project `$1`. */
 export const readProgress = (schema: string): string => `
   SELECT w.id, ${progressColumns}
   FROM ${schema}.webhooks w ${joinProgress(schema)}
   WHERE w.id = ANY ($2::uuid[]) AND w.${isInProject(schema)}
 `
 
-/** The columns of a webhook's progress. */
+/** The columns with a webhook's progress. */
 interface ProgressColumns {
   readonly waiting: number
   readonly next_attempt_at: Integer | null
@@ -91,7 +91,7 @@ interface ProgressColumns {
   readonly attempt: string | null
 }
 
-/** A row of `readProgress`. */
+/** A row from `readProgress`. */
 interface ProgressRow extends ProgressColumns {
   readonly id: string
 }
@@ -112,7 +112,7 @@ const toProgress = (row: ProgressColumns): DeliveryProgress => ({
   nextAttemptAt: toMillis(row.next_attempt_at),
 })
 
-/** Selects up to `$1` webhooks in trouble, in the order of an index. */
+/** Selects up to `$1` webhooks in trouble, in index order. */
 const troubledBy = (
   schema: string,
   trouble: TroubledWebhook["trouble"],
@@ -127,7 +127,7 @@ const troubledBy = (
       ORDER BY ${since} ${order}, w.id LIMIT $1::integer
     )`
 
-/** Returns up to `$1` failing webhooks and those that failures have disabled, failing ones first. */
+/** Returns up to `$1` webhooks that are failing or that failures have disabled, failing ones first. */
 export const listTroubled = (schema: string): string => `
   SELECT w.project_id, w.id, w.url, w.description, w.trouble, ${millisOf("w.since")} AS since, ${progressColumns}
   FROM (
@@ -138,7 +138,7 @@ export const listTroubled = (schema: string): string => `
   ) w ${joinProgress(schema)}
 `
 
-/** A row of `listTroubled`. */
+/** A row from `listTroubled`. */
 interface TroubledRow extends ProgressRow {
   readonly project_id: string
   readonly url: string
@@ -157,7 +157,7 @@ const toTroubled = (row: TroubledRow): TroubledWebhook => ({
   ...toProgress(row),
 })
 
-/** Makes the part of the outbox that shows how webhooks are doing. */
+/** Makes the operations that show how webhooks are doing. */
 export const makeDeliveryProgress = (
   executor: Executor,
 ): Pick<Outbox["Service"], "progress" | "troubled"> => {

@@ -1,11 +1,12 @@
 /**
- * The list of memberships by end dates.
+ * Lists memberships by end date.
  *
- * An index orders the memberships of each generation by a lower bound of their own end dates. A generation has the
- * members whose dates were set between the same two bulk extensions, so what later ones make of these dates keeps their
- * order. A request walks through all generations at once, in the order of the dates that the bounds lead to. It lists
- * members that end then, and raises the bounds of those that end later. Members that were found to have ended are
- * generations of their own, which later requests skip unless a bulk extension brings their members back.
+ * An index orders the memberships in each generation by a lower bound on their own end dates. A generation is
+ * the members whose dates were set between the same two bulk extensions, so that later extensions keep their
+ * order. A request walks through all generations at once, ordered by the dates that the bounds lead to. It
+ * lists members that end then, and raises the bounds of members that end later. Members found to have ended
+ * are separate generations, which later requests skip unless a bulk extension makes their members active
+ * again.
  */
 
 import {
@@ -29,9 +30,9 @@ import {
   textParam,
 } from "./sql/values.ts"
 
-/** A place in the list, after which it goes on. Its members are ordered by these properties, from the first on. */
+/** A position in the list. Positions are ordered by these properties, from the first on. */
 export interface EndingPlace {
-  /** The date that the lower bound leads to, in milliseconds since the epoch. */
+  /** The effective date that follows from the lower bound, in milliseconds since the epoch. */
   readonly at: number
   /** The `ending_generation`. */
   readonly generation: number
@@ -40,14 +41,14 @@ export interface EndingPlace {
   readonly userId: string
 }
 
-// The first instants of the years 0000 and 10000: no end date is before or after.
+// The first instants of the years 0000 and 10000. All end dates are in between.
 const earliest = -62_167_219_200_000
 const latest = 253_402_300_800_000
 
-// More than every `ending_generation`.
+// Greater than every `ending_generation`.
 const beyondGenerations = 1e17
 
-/** The place before all memberships. */
+/** The position before all memberships. */
 const start: EndingPlace = {
   at: earliest,
   generation: -beyondGenerations,
@@ -55,15 +56,15 @@ const start: EndingPlace = {
   userId: "",
 }
 
-/** Returns the text of a place. */
+/** Writes a position as a cursor. */
 const cursorOf = ({ at, bound, generation, userId }: EndingPlace): EndingCursor =>
   EndingCursor(`${at}.${generation}.${bound}.${userId}`)
 
-// A cursor may come from anybody, so what it says is brought into the range that a place can have.
+// Cursors are untrusted, so their numbers are brought into the valid range.
 const within = (least: number, text: string, most: number): number =>
   Math.min(Math.max(Number(text), least), most)
 
-/** Returns the place of a text. */
+/** Reads a position from a cursor. */
 const placeOf = (cursor: EndingCursor): EndingPlace => {
   const [, at = "", generation = "0", bound = at, userId = ""] =
     /^(-?\d+)(?:\.(-?\d+)\.(-?\d+))?\.(.*)$/.exec(cursor) ?? []
@@ -75,20 +76,20 @@ const placeOf = (cursor: EndingCursor): EndingPlace => {
   }
 }
 
-/** An expression for the generation of members who were found to have ended, and for that of others from theirs. */
+/** An expression for the generation of members found to have ended, from their former one, or back. */
 const endedGeneration = (generation: string): string => `-1 - ${generation}`
 
 /**
- * Has new members of the project `$1` get places from now on. It is a statement of its own: those that follow it
- * see all members who have none.
+ * Makes new members in the project `$1` get index entries from now on. It is a separate statement, so that
+ * those after it see all members without one.
  */
 const beginEndingBackfill = (schema: string): string => `
   UPDATE ${schema}.projects SET ending_backfilled_to = '' WHERE id = $1::text AND ending_backfilled_to IS NULL
 `
 
 /**
- * Assigns places to the next `$2` members, and stops at the first one that is locked or has changed. Returns one row: up to which
- * user id all members have places then.
+ * Adds the next `$2` members to the index, and stops at the first one that is locked or has changed. Returns
+ * one row: the user id up to which all members are in it then.
  */
 export const continueEndingBackfill = (schema: string): string => `
   WITH project AS MATERIALIZED (
@@ -103,8 +104,8 @@ export const continueEndingBackfill = (schema: string): string => `
       ORDER BY m.user_id LIMIT $2::integer
     ) m
   ),
-  -- Joined with nothing: PostgreSQL keeps a copy of what a locked row is joined with beside each. From an array, few
-  -- rows are expected, which are looked up in the index. For many, the whole table would be read.
+  -- Not joined, because PostgreSQL would keep a copy of the joined row beside each locked one. From an array,
+  -- the planner expects few rows and uses the index. For many, it would read the whole table.
   locked AS MATERIALIZED (
     SELECT m.project_number, m.user_id, m.seq, m.end_date FROM ${schema}.memberships m
     WHERE m.project_number = (SELECT number FROM project)
@@ -118,8 +119,8 @@ export const continueEndingBackfill = (schema: string): string => `
              WHERE b.project_number = m.project_number AND b.seq <= m.seq ORDER BY b.seq DESC LIMIT 1
            )) AS generation
     FROM project p, locked m
-    -- Who has changed it meanwhile may know of a bulk extension that the project does not have here. Such a
-    -- condition is no join either, which a plan made for few rows would do by comparing each with each.
+    -- A row that has changed meanwhile may follow a bulk extension that this statement does not see. As a
+    -- condition, this is no join, which a plan made for few rows would do by comparing each with each.
     WHERE ((m.user_id, m.seq) IN (SELECT user_id, seq FROM page)) IS TRUE
   ),
   placed AS (
@@ -138,34 +139,35 @@ export const continueEndingBackfill = (schema: string): string => `
   FROM project, left_out l
 `
 
-/** The row of `continueEndingBackfill`. */
+/** The row from `continueEndingBackfill`. */
 interface BackfillRow {
   readonly ending_backfilled_to: string
 }
 
-/** The parameters of `continueEndingBackfill`. */
+/** The parameters for `continueEndingBackfill`. */
 export const continueEndingBackfillParams = (projectId: ProjectId, most: number) => [
   textParam(projectId),
   integerParam(most),
 ]
 
-/** Takes note of how far that has come, `$2`. */
+/** Records the user id `$2` that the backfill has reached. */
 const recordEndingBound = (schema: string): string => `
   UPDATE ${schema}.projects SET ending_backfilled_to = greatest(ending_backfilled_to, $2::text) WHERE id = $1::text
 `
 
-// As text: postgres.js makes a `Date` of what is a timestamp, and has none of the year 0, where the list begins.
+// As text: postgres.js converts a timestamp to a `Date`, which it cannot do for the year 0, where the list
+// begins.
 const placeAt = "$2::text::timestamptz"
 const placeBound = "$4::text::timestamptz"
 const endBefore = "$8::text::timestamptz"
 
 /**
- * Walks through up to `$6` memberships after the place (`$2`, `$3`, `$4`, `$5`) and before the date `$8`, in the order of
- * the places that they have. Returns up to `$7` of them that end before `$8`, in the order of their ends; one empty row if
- * there are none, and no row if the project does not exist.
+ * Walks through up to `$6` memberships after the position (`$2`, `$3`, `$4`, `$5`) and before the date `$8`,
+ * in index order. Returns up to `$7` that end before `$8`, ordered by end; one empty row if there are none,
+ * and no row if the project does not exist.
  *
- * Who ends later than the lower bound says gets a new one. The walk stops at the first of these that is locked or has
- * changed meanwhile: it may belong behind what is returned.
+ * A membership that ends later than its lower bound says gets a new bound. The walk stops at the first such
+ * row that is locked or has changed meanwhile, because it may belong behind the result.
  */
 export const walkByEndDate = (schema: string): string => `
   WITH RECURSIVE project AS MATERIALIZED (
@@ -173,7 +175,7 @@ export const walkByEndDate = (schema: string): string => `
            ending_backfilled_to IS NOT DISTINCT FROM '${afterAllUsers}' AS is_kept
     FROM ${schema}.projects WHERE id = $1::text
   ),
-  -- What the index has: after many bulk extensions, hardly any member may be of the generations between them.
+  -- The generations in the index: after many bulk extensions, few generations may still have members.
   present AS (
     SELECT -9223372036854775808 AS code, false AS is_there
     UNION ALL
@@ -186,8 +188,8 @@ export const walkByEndDate = (schema: string): string => `
       ORDER BY m.ending_generation LIMIT 1
     ) m
   ),
-  -- What bulk extensions make of the dates of each generation: nothing of those of the newest. The code also tells
-  -- who has ended. Of these, only those count that end after now.
+  -- The bulk extensions that apply to each generation; none for the newest. The code also marks generations
+  -- of ended members. Only those count that end after now.
   part AS MATERIALIZED (
     SELECT e.code, e.seq, b.seq AS next_seq, b.minimum,
            CASE WHEN b.seq IS NULL THEN interval '0' ELSE b.addition END AS addition,
@@ -207,7 +209,7 @@ export const walkByEndDate = (schema: string): string => `
       WHERE o.project_number = p.number AND o.seq = e.seq AND o.state <> 'settled'
     ))
   ),
-  -- Where each begins and ends in the index.
+  -- Each generation's range in the index.
   range AS MATERIALIZED (
     SELECT code, seq, next_seq, addition, minimum,
            CASE WHEN minimum > after OR (minimum = after AND of_equal = 'all') THEN '-infinity'
@@ -221,12 +223,13 @@ export const walkByEndDate = (schema: string): string => `
   ),
   walked AS MATERIALIZED (
     SELECT w.*, row_number() OVER (ORDER BY w.at, w.generation, w.bound, w.user_id) AS n,
-           -- The bound after this walk. One whose own date is later keeps its bound if both lead to the same end.
+           -- The bound after this walk. If the own date is later, but both lead to the same end, the bound
+           -- stays.
            CASE WHEN w.end_date > w.at THEN w.own_date ELSE w.bound END AS next_bound
     FROM (
       SELECT m.project_number, m.user_id, m.seq, m.end_date AS own_date, m.ending_generation AS generation,
              m.ending_lower_bound AS bound, m.metadata, m.at,
-             -- Without a look at the bulk extensions for those who have not changed since others of their generation.
+             -- Skips the bulk extensions for members that have not changed since others in their generation.
              CASE WHEN m.seq >= m.generation_seq AND (m.seq < m.next_seq) IS NOT FALSE
              THEN ${schema}.adjusted_end_date(m.end_date, m.addition, m.minimum)
              ELSE ${effectiveEndDateSql(schema)} END AS end_date
@@ -292,17 +295,17 @@ export const walkByEndDate = (schema: string): string => `
   ORDER BY w.end_date, w.generation, w.next_bound, w.user_id
 `
 
-/** How far a walk goes. */
+/** The limits on a walk. */
 export interface WalkRequest {
   readonly projectId: ProjectId
   readonly before: EndDate
-  /** The most memberships to walk through. */
+  /** The maximum number of memberships to walk through. */
   readonly most: number
-  /** The most memberships to return. */
+  /** The maximum number of memberships to return. */
   readonly limit: number
 }
 
-/** The parameters of `walkByEndDate` from a place. */
+/** The parameters for `walkByEndDate` from a position. */
 export const walkParams = (
   { at, bound, generation, userId }: EndingPlace,
   { before, limit, most, projectId }: WalkRequest,
@@ -317,23 +320,23 @@ export const walkParams = (
   instantParam(before),
 ]
 
-/** A row of `walkByEndDate`. Without a membership, it has no values of one. */
+/** A row from `walkByEndDate`. It may have no membership. */
 interface WalkRow extends MembershipRow {
-  /** Whether all members have places. */
+  /** Whether all members are in the index. */
   readonly is_kept: boolean
-  /** Whether nothing is left of the list. */
+  /** Whether this is the end of the list. */
   readonly is_whole: boolean
-  /** The place of the last membership that was walked. */
+  /** The position of the last membership in the walk. */
   readonly far_at: Integer | null
   readonly far_generation: Integer | null
   readonly far_bound: Integer | null
   readonly far_user: string | null
-  /** The place of the membership, together with the end date. */
+  /** The membership's position, together with the end date. */
   readonly generation: Integer | null
   readonly bound: Integer | null
 }
 
-/** Returns where the list goes on after a walk from a place; `undefined` at its end. */
+/** Returns where the list continues after a walk; `undefined` at its end. */
 const nextPlace = (
   place: EndingPlace,
   rows: readonly [WalkRow, ...ReadonlyArray<WalkRow>],
@@ -359,13 +362,13 @@ const nextPlace = (
   }
 }
 
-// How many memberships a request walks through besides those that it lists, and its first walk at least.
+// How many memberships a request walks through besides those it lists, and at least in its first walk.
 const maxWalked = { inAll: 2000, first: 100 } as const
 
-// How many members a request gives places to.
+// How many members a request adds to the index.
 const maxPlaced = 10_000
 
-/** Makes that operation of the store. */
+/** Makes the operation that lists memberships by end date. */
 export const makeListEnding = ({
   execute,
   schema,
@@ -377,7 +380,7 @@ export const makeListEnding = ({
     note: recordEndingBound(schema),
   }
 
-  /** Assigns places to members of a project that lack one. Returns whether all have one now. */
+  /** Adds members to the index that are not in it. Returns whether all are in it now. */
   const backfill = Effect.fnUntraced(function* (projectId: ProjectId) {
     const options = { owner: readsOf(projectId), isLong: true }
     yield* execute(sql.begin, [textParam(projectId)], options)

@@ -1,4 +1,4 @@
-/** Counts on PostgreSQL the memberships of a project that end on each day. */
+/** Counts the memberships in a project that end on each day. */
 
 import { lastEndDate, noAdjustment } from "@tenure/core/internal"
 import {
@@ -39,8 +39,8 @@ import {
 } from "./sql/values.ts"
 
 /**
- * Returns the time, the number of the project `$1`, and the bulk extensions that end dates follow from, oldest first:
- * one row without any if there are none, and no row if the project does not exist.
+ * Returns the time, the project `$1`'s number, and the bulk extensions that apply to end dates, oldest first.
+ * Without any, it returns one row that has none; no row if the project does not exist.
  */
 const readLog = (schema: string): string => `
   SELECT ${millisOf("statement_timestamp()")} AS now, p.number, b.seq,
@@ -58,7 +58,7 @@ interface LogRow {
   readonly seq: Integer | null
   readonly addition: Integer | null
   readonly minimum: Integer | null
-  /** The day on which the oldest part of the audit trail was begun: the day may have rows in a part before. */
+  /** The day on which the oldest audit part began. Rows from that day may also have been in an earlier part. */
   readonly first_part: number
 }
 
@@ -73,7 +73,7 @@ const toComposed = ({ addition, minimum, seq }: LogRow): ReadonlyArray<ComposedB
         },
       ]
 
-/** Counts the own dates of the members of the project `$1` in the cells that begin at `$2`. */
+/** Counts the members' own dates in the project `$1`, in the cells that begin at `$2`. */
 const countOwnInCells = (schema: string): string => `
   SELECT width_bucket(end_date, $2::timestamptz[]) AS cell, count(*) AS members
   FROM ${schema}.memberships WHERE project_number = $1::bigint
@@ -81,9 +81,9 @@ const countOwnInCells = (schema: string): string => `
 `
 
 /**
- * Counts the end dates of the project `$1` in the cells that begin at `$2`. `$3` are the numbers of the bulk extensions,
- * `$4` what each and all later ones add to a date, `$5` and `$6` the first and the last cell that they lead to. The last
- * elements of these three are for members whose dates were set later.
+ * Counts the effective end dates in the project `$1`, in the cells that begin at `$2`. `$3` are the bulk
+ * extensions' numbers, `$4` what each and all later ones add to a date, `$5` and `$6` the first and last cell
+ * that they lead to. The last element in each array is for members whose dates were set later.
  */
 const countInCells = (schema: string): string => `
   WITH log AS MATERIALIZED (
@@ -99,7 +99,7 @@ const countInCells = (schema: string): string => `
     FROM (
       SELECT end_date, width_bucket(seq, $3::bigint[]) + 1 AS place
       FROM ${schema}.memberships WHERE project_number = $1::bigint
-      -- Otherwise, the place is computed once for each use.
+      -- Otherwise, the array position is computed for each use.
       OFFSET 0
     ) m
   ) counted
@@ -113,7 +113,7 @@ interface CellRow {
 
 const none = Millis(0)
 
-/** The parameters of `countInCells` after its first two. */
+/** The parameters for `countInCells` after its first two. */
 const logParams = (cells: EndCells, composed: ReadonlyArray<ComposedBulkExtensions>) => {
   const last = cellOf(cells, lastEndDate)
   const cellOfMinimum = (minimum: EndDate | undefined): number =>
@@ -123,7 +123,7 @@ const logParams = (cells: EndCells, composed: ReadonlyArray<ComposedBulkExtensio
     bigintsParam(composed.map(({ order }) => BigInt(order))),
     bigintsParam(adjustments.map(({ addition = none }) => BigInt(addition))),
     integersParam(adjustments.map(({ minimum }) => cellOfMinimum(minimum))),
-    // Without an addition, the date before makes no difference.
+    // Without an addition, the earlier date makes no difference.
     integersParam(
       adjustments.map(({ addition, minimum }) =>
         addition === undefined ? cellOfMinimum(minimum) : last,
@@ -133,8 +133,8 @@ const logParams = (cells: EndCells, composed: ReadonlyArray<ComposedBulkExtensio
 }
 
 /**
- * Reads the newest `$2` audit rows of the project `$1`. Returns a row for each day: how many memberships were extended.
- * The trail is long, and has no index by time, because each extension would write to it.
+ * Reads the newest `$2` audit rows in the project `$1`. Returns one row per day with the number of extended
+ * memberships. The trail is long, and has no index by time, because each extension would write to it.
  */
 const countExtended = (schema: string): string => `
   SELECT floor(date_part('epoch', a.at) / 86400)::integer AS day, count(*) AS rows,
@@ -151,11 +151,11 @@ interface ExtendedRow {
   readonly day: number
   readonly rows: Integer
   readonly extended: Integer
-  /** The least id of these rows. The day with the least of all has the oldest row, although clocks may be set. */
+  /** The lowest id among these rows. The day with the lowest id has the oldest row, even if the clock was set. */
   readonly first_id: Integer
 }
 
-// Reading so many takes about a tenth of a second.
+// Reading this many takes about 100 ms.
 const maxRows = 100_000
 
 const toExtended = (
@@ -185,31 +185,32 @@ interface Question extends EndsQuery {
 
 type Caller = (exit: Exit.Exit<EndCounts, CountFailure>) => void
 
-/** Callers who wait for the same count. */
+/** Callers that wait for the same count. */
 interface Turn extends Question {
   readonly key: string
   readonly callers: Set<Caller>
 }
 
-// Whoever has one project keeps others waiting for this many counts of it at most.
+// One project delays others by at most this many counts.
 const maxTurnsOfProject = 2
 
-// A count takes a second for millions of members.
+// A count takes about a second for millions of members.
 const maxTurns = 16
 
-// As for other long calls, with the time for their turn.
+// As for other long calls, including the wait for a turn.
 const maxWaiting = "30 seconds"
 
 const crowded = Exit.fail(new StoreUnavailable({ cause: "too many counts of ends wait" }))
 
 /**
- * Has one count run at a time, however many ask: each reads all members of a project. Those who ask for the same share
- * the next one. It begins after they have asked, so that it has what they did before.
+ * Runs one count at a time, however many callers there are, because each reads all members in a project.
+ * Callers that ask for the same share the next count, which begins after they asked, so that it includes
+ * their earlier changes.
  */
 const makeTurns = Effect.fnUntraced(function* (
   count: (question: Question) => Effect.Effect<EndCounts, CountFailure>,
 ) {
-  // Outside of the callers' contexts, which may hold a transaction.
+  // Outside the callers' contexts, which may hold a transaction.
   const fork = Effect.runForkWith(yield* Effect.context())
   const waiting: Array<Turn> = []
   let isRunning = false
@@ -251,7 +252,7 @@ const makeTurns = Effect.fnUntraced(function* (
 
 const options = { owner: "counts of ends", isLong: true }
 
-/** Makes the part of the store that counts ends. */
+/** Makes the operation that counts ends. */
 export const makeCountEnds = Effect.fnUntraced(function* ({
   execute,
   isInTransaction,

@@ -1,4 +1,4 @@
-/** Removes persons who are erased from what was written of them, a part at a time. */
+/** Removes erased persons from audit rows, events and responses, a part at a time. */
 
 import { ProjectId, UserId } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
@@ -26,8 +26,8 @@ import {
 } from "./sql/values.ts"
 
 /**
- * A statement that removes the user `$2` from up to a thousand audit rows of the project `$1`, with the
- * reasons, which may name the person. Rows of moves name two users.
+ * Removes the user `$2` from up to 1000 audit rows in the project `$1`, and the reasons, which may name the
+ * person. Rows about moves name two users.
  *
  * @param condition - a further condition on a row `o`
  */
@@ -46,8 +46,9 @@ const erasing = (schema: string, condition: string): string => {
 }
 
 /**
- * Ends a membership, if there is one, removes the user from the first audit rows, and records that the person
- * is erased, and that the rest is to follow. Returns one row, with the seq of the end and the number of deliveries, if the project exists.
+ * Ends a membership, if there is one, removes the user from the first audit rows, and records the erasure,
+ * whose remainder follows. Returns one row with the end's `seq` and the number of deliveries, if the project
+ * exists.
  */
 export const eraseMembership = (schema: string, once: KeyClause): string => `
   WITH ${requested},
@@ -70,53 +71,54 @@ export const eraseMembership = (schema: string, once: KeyClause): string => `
   FROM project
 `
 
-// Whether a row was written until `$3`, or that is NULL.
+// Whether a row was written before or at `$3`, or that is NULL.
 const isUntil = (row: string): string => `($3::timestamptz IS NULL OR ${row}.at <= $3::timestamptz)`
 
-/** Removes the user from the next audit rows that were written until `$3`. Returns one row if there may be more. */
+/** Removes the user from the next audit rows up to the time `$3`. Returns one row if there may be more. */
 const eraseAudit = (schema: string): string => `
   WITH erased AS (${erasing(schema, isUntil("o"))}
   )
   SELECT FROM erased HAVING count(*) = 1000
 `
 
-// The responses of receivers may have the user id, too.
+// Receivers' responses may contain the user id, too.
 const withoutResponses = `(
       SELECT jsonb_agg(CASE WHEN t.one #> '{result,body}' IS NULL THEN t.one
              ELSE jsonb_set(t.one, '{result,body}', '""') END ORDER BY t.n)
       FROM jsonb_array_elements(d.attempts) WITH ORDINALITY t (one, n)
     )`
 
-// Whether a delivery `d` is of one of the events of `old`. An array is looked up in the index, however many
+// Whether a delivery `d` belongs to an event in `old`. An array is looked up in the index, however many
 // deliveries the planner expects.
 const isOfOld = "d.event_id = ANY (ARRAY(SELECT id FROM old))"
 
 const isOfMembership = (type: string): string => `${type} LIKE 'membership.%'`
 
-// Matches each `user_id` that is a user, in the body of an event, and what a move has written, as `userIn` of core does.
+// A pattern for each `user_id` in an event body that is this user, and for what a move has written. Same rule
+// as `userIn` in core.
 const userIn = (type: string, user: string): string =>
   `'"(user_id' || CASE WHEN ${isOfMembership(type)} THEN '|moved_to|moved_from' ELSE '' END || ')":('
    || regexp_replace(to_json((${user})::text)::text, '[^A-Za-z0-9]', '\\\\\\&', 'g')
    || CASE WHEN ${user} ~ '^[0-9]+$' THEN '|' || ${user} ELSE '' END || ')(?=[,}])'`
 
-/** An expression for whether the body of an event has a user id, as `mentionsUser` of core says. */
+/** An expression for whether an event body has a user id. Same rule as `mentionsUser` in core. */
 export const mentionsUser = (body: string, type: string, user: string): string =>
   `${body} ~ (${userIn(type, user)})`
 
-/** An expression for text that, in the body of an event of a membership, has the first match of a pattern as NULL. */
+/** An expression for the body of an event about a membership, in which the first match of a pattern becomes NULL. */
 const withNull = (body: string, type: string, field: string, value: string): string =>
   `regexp_replace(${body}, CASE WHEN ${isOfMembership(type)} THEN '"${field}":${value}' ELSE '$^' END, '"${field}":null')`
 
 const jsonText = '"([^"\\\\]|\\\\.)*"'
 
-/** An expression for the body of an event without a user id, as `eraseUser` of core says. */
+/** An expression for an event body without a user id. Same rule as `eraseUser` in core. */
 export const bodyWithoutUser = (body: string, type: string, user: string): string => {
   const withoutId = `regexp_replace(${body}, ${userIn(type, user)}, '"\\1":null', 'g')`
   const withoutMetadata = withNull(withoutId, type, "metadata", `\\{([,:]?${jsonText})*\\}`)
   return withNull(withoutMetadata, type, "reason", jsonText)
 }
 
-/** The common table expression `erased`: removes the user `$2` from the events of `old`. */
+/** The common table expression `erased`: removes the user `$2` from the events in `old`. */
 const erasedEvents = (schema: string): string => `
   erased AS (
     UPDATE ${schema}.events e
@@ -125,10 +127,10 @@ const erasedEvents = (schema: string): string => `
   ),`
 
 /**
- * Removes the responses of receivers to events of the user `$2` until `$3` from their deliveries and, with `events`, the
- * user from these events, as `Erasure` of the core says. Looks at the next thousand events of the project, after the
- * event `$6` of the transaction `$5` in the epoch `$4`; if `$7` is not NULL, of transactions before that one, which is of the current epoch.
- * Returns one row with the last of them, if there may be more.
+ * Removes receivers' responses to events about the user `$2` up to the time `$3` and, with `events`, the user
+ * from these events, as `Erasure` in core says. Reads the next 1000 events in the project, after the event
+ * `$6` in transaction `$5` and epoch `$4`; if `$7` is not NULL, only from transactions before that one, which
+ * is in the current epoch. Returns one row with the last event, if there may be more.
  */
 const eraseEvents = (schema: string, events: string): string => `
   WITH page AS MATERIALIZED (
@@ -152,7 +154,7 @@ ${events}
   open AS (
     UPDATE ${schema}.deliveries d
     SET attempts = coalesce(${withoutResponses}, '[]'),
-        -- One that is open has its place until it ends.
+        -- An open delivery keeps its place among the member's deliveries until it ends.
         member = CASE WHEN d.state <> 'failed' THEN d.member END
     FROM attempted a WHERE d.event_id = a.event_id AND d.webhook_id = a.webhook_id
   ),
@@ -168,14 +170,14 @@ ${events}
 /** The event before all others, for `eraseEvents`. */
 const beforeFirst: EventPlace = { epoch: 0, xid: "0", id: nilUuid }
 
-/** The parameters of `eraseAudit`. */
+/** The parameters for `eraseAudit`. */
 const eraseAuditParams = ({ at, projectId, userId }: Erased) => [
   textParam(projectId),
   textParam(userId),
   instantParam(at),
 ]
 
-/** The parameters of `eraseEvents`. */
+/** The parameters for `eraseEvents`. */
 const eraseEventsParams = (erased: Erased, after: EventPlace) => [
   ...eraseAuditParams(erased),
   integerParam(after.epoch),
@@ -185,8 +187,8 @@ const eraseEventsParams = (erased: Erased, after: EventPlace) => [
 ]
 
 /**
- * Returns the transactions that have written events and are open: those of `$1`, or all others than the one
- * that asks. What they have published is not seen yet.
+ * Returns the open transactions that have written events: those in `$1`, or all except the current one. Their
+ * events are not visible yet.
  */
 const listPublishing = (schema: string): string => `
   SELECT DISTINCT l.virtualtransaction AS id FROM pg_locks l
@@ -196,20 +198,20 @@ const listPublishing = (schema: string): string => `
     AND ($1::text[] IS NULL OR l.virtualtransaction = ANY ($1))
 `
 
-/** The row of `listPublishing`. */
+/** The row from `listPublishing`. */
 interface PublishingRow {
   readonly id: string
 }
 
-/** Returns the erasure of the user `$2` in the project `$1` that is not complete, if there is one. */
+/** Returns user `$2`'s incomplete erasure in the project `$1`, if there is one. */
 const findErasure = (schema: string): string => `
   SELECT $1::text AS project_id, user_id, ${millisOf("at")} AS at, begun_in::text FROM ${schema}.erasures
   WHERE ${isInProject(schema)} AND user_id = $2::text
 `
 
 /**
- * Returns an erasure that is not complete, if there is one since whose beginning all transactions are over that were
- * open then: what they have published is seen now.
+ * Returns an incomplete erasure, if there is one older than all open transactions, so that the events which
+ * were published before it are visible now.
  */
 const findErasureDue = (schema: string): string => `
   SELECT p.id AS project_id, e.user_id, ${millisOf("e.at")} AS at, e.begun_in::text
@@ -219,7 +221,7 @@ const findErasureDue = (schema: string): string => `
   ORDER BY e.begun_in LIMIT 1
 `
 
-/** The row of both statements. */
+/** The row that both statements return. */
 interface ErasureRow {
   readonly project_id: string
   readonly user_id: string
@@ -227,40 +229,40 @@ interface ErasureRow {
   readonly begun_in: string
 }
 
-/** Records that the erasure of the user `$2` in the project `$1` is complete, unless it has begun anew since `$3`. */
+/** Records that user `$2`'s erasure in the project `$1` is complete, unless it has begun again since `$3`. */
 const completeErasure = (schema: string): string => `
   DELETE FROM ${schema}.erasures
   WHERE ${isInProject(schema)} AND user_id = $2::text AND begun_in = $3::text::xid8
 `
 
-/** Who is erased, with all or with what was written until a time or before a transaction. */
+/** The person to erase: everything, or what was written up to a time or before a transaction. */
 interface Erased {
   readonly projectId: ProjectId
   readonly userId: UserId
-  /** Until when, in milliseconds since the epoch. */
+  /** The last time to erase, in milliseconds since the epoch. */
   readonly at: number | undefined
-  /** Before which transaction events were written. */
+  /** Only events from before this transaction are erased. */
   readonly begunIn?: string | undefined
 }
 
-/** The row of `eraseMembership`. */
+/** The row from `eraseMembership`. */
 export interface ErasedRow {
   /** NULL if there was no membership. */
   readonly seq: Integer | null
   readonly deliveries: number
 }
 
-/** The row of `eraseEvents`: the place of an event among those of its project. */
+/** The row from `eraseEvents`: an event's position in its project. */
 interface EventPlace {
   readonly epoch: number
   readonly xid: string
   readonly id: string
 }
 
-// For how long an erasure waits for the transactions that have published events and are still open.
+// How long an erasure waits for open transactions that have published events.
 const patience = { interval: "20 millis", times: 50 } as const
 
-/** Makes the functions of one schema. */
+/** Makes the functions for one schema. */
 export const makeErasures = (executor: Executor) => {
   const { schema } = executor
   const sql = {
@@ -281,7 +283,7 @@ export const makeErasures = (executor: Executor) => {
     let after: EventPlace | undefined = beforeFirst
     while (after !== undefined) {
       const params = eraseEventsParams(erased, after)
-      // It waits for replays under way, and does not see what these send again. The next statement does.
+      // This statement waits for replays under way, but does not see what they send. The next one does.
       yield* executor.execute(sql.eraseResponses, params, options)
       const rows: ReadonlyArray<EventPlace> = yield* executor.execute<EventPlace>(
         sql.eraseEvents,
@@ -307,7 +309,7 @@ export const makeErasures = (executor: Executor) => {
       (rows) => rows.map(({ id }) => id),
     )
 
-  /** Waits for a while until what has been published so far is seen. Returns whether it is. */
+  /** Waits for a while until everything published so far is visible. Returns whether it is. */
   const settled = Effect.gen(function* () {
     const open = yield* publishing(undefined)
     if (open.length === 0) return true
@@ -321,8 +323,8 @@ export const makeErasures = (executor: Executor) => {
 
   return {
     /**
-     * Removes a person whose erasure has begun. What transactions have published that stay open for longer is left
-     * to `eraseDue`: so is all that a transaction of the host leaves that erases a person.
+     * Removes a person whose erasure has begun. If transactions with events stay open for longer, the rest is
+     * left to `eraseDue`. So is everything if a transaction of the host erases the person.
      */
     erase: Effect.fnUntraced(function* (erased: Erased) {
       const params = [textParam(erased.projectId), textParam(erased.userId)]
@@ -334,7 +336,7 @@ export const makeErasures = (executor: Executor) => {
       if (isWhole) yield* complete(erased, pending.begun_in)
     }),
 
-    /** Completes an erasure that is left. Returns one row if there was one. */
+    /** Completes an erasure that was left. Returns one row if there was one. */
     eraseDue: Effect.gen(function* () {
       const rows = yield* executor.executeApart<ErasureRow>(sql.findErasureDue, [])
       for (const { at, begun_in: begunIn, project_id, user_id } of rows) {

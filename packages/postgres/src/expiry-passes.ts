@@ -5,10 +5,10 @@ import { effectiveEndDateSql, nextCheckOf, quickCommit } from "./sql/clauses.ts"
 import { type Integer, integerParam, integersParam, millisOf } from "./sql/values.ts"
 
 /**
- * Has end dates watched, for reminders of `$1` seconds, longest first. If there is one among them that was none
- * before, a pass goes through all memberships, once all transactions are over that may not know of it. So it does
- * if they are watched since a time that is in the future: the clock was ahead, and has looked at some too early.
- * Returns one row, or none if another process has been faster.
+ * Watches end dates, for reminders of `$1` seconds, longest first. If one of them is new, a pass goes through
+ * all memberships, once all transactions that may not know about it have ended. The same if watching began at
+ * a time that is in the future: the clock was ahead, and some memberships were checked too early. Returns one
+ * row, or none if another process was faster.
  */
 export const startWatchingEnds = (schema: string): string => `
   WITH changed AS (
@@ -29,22 +29,23 @@ export const startWatchingEnds = (schema: string): string => `
   FROM (SELECT since FROM changed UNION ALL SELECT since FROM ${schema}.expiry_settings) w LIMIT 1
 `
 
-/** The parameters of `watch`. */
+/** The parameters for `startWatchingEnds`. */
 export const watchParams = (leads: ReadonlyArray<Millis>) => [
   integersParam(leads.map((lead) => lead / 1000)),
 ]
 
-/** The row that it returns. */
+/** The row from `startWatchingEnds`. */
 export interface WatchStartRow {
   readonly since: Integer
 }
 
-/** A condition on a pass: no transaction is open that it waits for. */
+/** A condition on a pass: the transactions that it waits for have ended. */
 const canGoOn = "(begun_in IS NULL OR begun_in < pg_snapshot_xmin(pg_current_snapshot()))"
 
 /**
- * Tells whether a pass can begin or go on, whether next checks of members have come, and in how many milliseconds the
- * first one comes. Mostly, a sweep needs no other statement. This one locks nothing, so the others find out again.
+ * Returns whether a pass can begin or go on, whether members' next checks are due, and in how many
+ * milliseconds the first one is. Most sweeps need no other statement. This one locks nothing, so the others
+ * check again.
  */
 export const lookForChecks = (schema: string): string => `
   SELECT coalesce(project <= statement_timestamp(), false) OR EXISTS (
@@ -61,7 +62,7 @@ export const lookForChecks = (schema: string): string => `
   ) first
 `
 
-/** The row that it returns. */
+/** The row from `lookForChecks`. */
 export interface LookRow {
   readonly has_pass: boolean
   readonly has_members: boolean
@@ -69,17 +70,17 @@ export interface LookRow {
   readonly next_in: number | null
 }
 
-/** In how many milliseconds the first check comes, unless something is to be done before. */
+/** The time in milliseconds until the first check, unless something is due now. */
 export const toNextDueMillis = ({ has_members, has_pass, next_in }: LookRow): number | undefined =>
   has_pass || has_members ? undefined : (next_in ?? Infinity)
 
 /**
- * Looks at up to `$1` projects whose next checks have come, which are for the dates of bulk extensions. Postpones those
- * whose bulk extensions are to later dates, and begins passes for the others. Returns one row for each. After a pass, all
- * members have next checks of their own.
+ * Reads up to `$1` projects whose next checks are due, which are for the dates of bulk extensions. Postpones
+ * those whose bulk extensions have later dates, and begins passes for the others. Returns one row for each.
+ * After a pass, all members have their own next checks.
  *
- * Whoever locks a project has the current row, but not the current bulk extensions. So it only turns to projects that
- * had none since the statement began, and none undone.
+ * A row that was locked is current, but not the bulk extensions beside it. So only projects count which had
+ * none since the statement began, and none undone.
  */
 export const beginExpiryPasses = (schema: string): string => `
   WITH ${quickCommit},
@@ -114,12 +115,13 @@ export const beginExpiryPasses = (schema: string): string => `
 `
 
 /**
- * Sets next checks for the next `$1` members of the oldest pass, and stops at the first one that is locked.
- * Returns one row if there was a pass, which tells whether it has come further.
+ * Sets next checks for the next `$1` members in the oldest pass, and stops at the first one that is locked.
+ * Returns one row if there was a pass, with whether it has moved on.
  *
- * A member without a next check gets none if there is nothing to tell: its end was told, or came before ends were
- * watched, and it is over since before the first bulk extension that the pass is for: those that came meanwhile have
- * found it so. One that the first has made active again may have ended before the next.
+ * A member without a next check gets none if there is nothing to announce: its end was announced or came
+ * before ends were watched, and it had ended before the first bulk extension in the pass, so that extensions
+ * since then have found it ended. A member whom the first one has made active again may have ended before the
+ * next.
  */
 export const continueExpiryPass = (schema: string): string => `
   WITH pass AS MATERIALIZED (
@@ -162,7 +164,7 @@ export const continueExpiryPass = (schema: string): string => `
     SELECT pass.id, members < $1 AND members = (SELECT count(*) FROM passed) AS is_last
     FROM pass, (SELECT count(*) AS members FROM page) all_members
   ),
-  -- With a new id it waits for its next turn, so a locked member holds up no other pass.
+  -- With a new id, it goes to the end of the queue, so that a locked member holds up no other pass.
   moved AS (
     UPDATE ${schema}.expiry_passes w
     SET id = DEFAULT, after_project = coalesce(last.project_number, w.after_project),
@@ -176,10 +178,10 @@ export const continueExpiryPass = (schema: string): string => `
   SELECT EXISTS (SELECT FROM passed) OR NOT EXISTS (SELECT FROM page) AS has_moved FROM pass
 `
 
-/** The row of `goOn`. */
+/** The row from `continueExpiryPass`. */
 export interface ExpiryPassRow {
   readonly has_moved: boolean
 }
 
-/** The parameters of both statements. */
+/** The parameters for both pass statements. */
 export const passParams = (most: number) => [integerParam(most)]

@@ -1,4 +1,4 @@
-/** The announcements of ends on PostgreSQL, by its clock. */
+/** Announces ends on PostgreSQL, by the database's clock. */
 
 import {
   type AnnouncementOutcome,
@@ -55,7 +55,7 @@ import {
   wholeMillisOf,
 } from "./sql/values.ts"
 
-/** What is decided by, of a membership `m` of a project `p`. */
+/** The columns that an announcement is decided by, for a membership `m` in a project `p`. */
 const columns = (schema: string): string => `
   p.id AS project_id, m.project_number, m.user_id, ${millisOf(effectiveEndDateSql(schema))} AS end_date,
   ${millisOf("m.announced_end")} AS announced_end, m.announced_lead_seconds,
@@ -64,8 +64,9 @@ const columns = (schema: string): string => `
   m.xmin::text AS version, ${millisOf("statement_timestamp()")} AS now`
 
 /**
- * Returns the bulk extensions of the projects `$1`, oldest first, with what each made of end dates before it was undone.
- * Those that are settling cannot be undone: each counts as one change, made when it was last made or undone.
+ * Returns the bulk extensions in the projects `$1`, oldest first, with their effects on end dates before they
+ * were undone. Settling ones cannot be undone: each counts as one change at the time when it was last made or
+ * undone.
  */
 const readTimedLogs = (schema: string): string => `
   SELECT b.project_number, b.seq,
@@ -79,7 +80,7 @@ const readTimedLogs = (schema: string): string => `
   ORDER BY b.project_number, b.seq
 `
 
-/** The row of each. */
+/** A row from `readTimedLogs`. */
 interface TimedLogRow {
   readonly project_number: Integer
   readonly seq: Integer
@@ -104,31 +105,31 @@ const toTimed = (row: TimedLogRow): TimedBulkExtension => {
 }
 
 /**
- * Returns up to `$1` memberships whose next checks have come, the earliest first, without those that others have
- * locked, or whose projects they have locked.
+ * Returns up to `$1` memberships whose next checks are due, earliest first, except those that are locked or
+ * whose projects are locked.
  *
- * Rows that change before they are locked are current, but not the minimum end dates beside them. So an end date may be
- * one that never held: `settleDue` compares it with the one that holds.
+ * A row that changes before it is locked is current, but not the bulk extensions beside it. So an end date
+ * may be one that never applied: `settleDue` compares it with the current one.
  */
 export const findDue = (schema: string): string => `
-  -- What it locks is all that it writes.
+  -- It only locks, so its commit need not wait.
   WITH ${quickCommit}
   SELECT ${columns(schema)}
   FROM ${schema}.memberships m
   JOIN ${schema}.projects p ON p.number = m.project_number
   WHERE EXISTS (SELECT FROM quick) AND m.next_check_at <= statement_timestamp()
   ORDER BY m.next_check_at LIMIT $1
-  -- The project first: no membership is written to that is left out for its project.
+  -- The project first, so that no membership is locked in vain when its project is skipped.
   FOR NO KEY UPDATE OF p, m SKIP LOCKED
 `
 
-/** Clauses for the memberships `m` of a project `p` whose next checks have come, in their order, for the index by project. */
+/** Clauses for the memberships `m` in a project `p` whose next checks are due, ordered as in the index by project. */
 const dueMembersOfProject = `
     WHERE m.project_number = p.number
       AND m.next_check_at AT TIME ZONE interval '0' <= statement_timestamp() AT TIME ZONE interval '0'
     ORDER BY m.next_check_at AT TIME ZONE interval '0'`
 
-/** Returns up to `$1` memberships whose next checks have come of each of the projects `$2`, by their numbers. */
+/** Returns up to `$1` memberships whose next checks are due in each project `$2`, by number. */
 export const findDueOf = (schema: string): string => `
   SELECT ${columns(schema)}
   FROM ${schema}.projects p
@@ -140,8 +141,8 @@ export const findDueOf = (schema: string): string => `
 `
 
 /**
- * Looks at the next `$1` projects after the number `$2`. Returns one row: the number of the last of them, and
- * the numbers of those with memberships whose next checks have come.
+ * Reads the next `$1` projects after the number `$2`. Returns one row: the last number, and the numbers with
+ * memberships whose next checks are due.
  */
 export const findProjectsDue = (schema: string): string => `
   SELECT max(p.number) AS last,
@@ -149,42 +150,42 @@ export const findProjectsDue = (schema: string): string => `
   FROM (
     SELECT number FROM ${schema}.projects WHERE number > $2 ORDER BY number LIMIT $1
   ) p
-  -- With a limit, one member of each is looked at: a plan for EXISTS may read those of all projects.
+  -- With a limit, one member per project is read: a plan for EXISTS may read the members of all.
   LEFT JOIN LATERAL (
     SELECT m.project_number FROM ${schema}.memberships m
     ${dueMembersOfProject} LIMIT 1
   ) m ON true
 `
 
-/** The parameters of `findDue`. */
+/** The parameters for `findDue`. */
 export const findDueParams = (limit: number) => [integerParam(limit)]
 
-/** The parameters of `findDueOf`, for up to `limit` projects: they have equal shares of it. */
+/** The parameters for `findDueOf`, for up to `limit` projects, which have equal shares. */
 export const findDueOfParams = (limit: number, projects: ReadonlyArray<bigint>) => [
   integerParam(Math.floor(limit / projects.length)),
   bigintsParam(projects),
 ]
 
-/** The parameters of `findProjectsDue`. */
+/** The parameters for `findProjectsDue`. */
 export const findProjectsDueParams = (most: number, after: bigint) => [
   integerParam(most),
   bigintParam(after),
 ]
 
-/** The row of `findProjectsDue`. */
+/** The row from `findProjectsDue`. */
 export interface ProjectsDueRow {
   /** NULL if there is no further project. */
   readonly last: Integer | null
   readonly due: string
 }
 
-/** Returns the numbers of the projects. */
+/** Returns the project numbers. */
 const toProjectsDue = ({ due }: ProjectsDueRow): ReadonlyArray<bigint> => {
   const numbers: ReadonlyArray<number> = JSON.parse(due)
   return numbers.map(BigInt)
 }
 
-/** The row of each membership. */
+/** A row with a membership that is due. */
 interface DueRow {
   readonly project_id: string
   readonly project_number: Integer
@@ -193,18 +194,18 @@ interface DueRow {
   readonly announced_end: Integer | null
   /** In seconds. */
   readonly announced_lead_seconds: number | null
-  /** The date that was last set for the member alone. */
+  /** The date that was last set for this member alone. */
   readonly own_date: Integer
   readonly own_seq: Integer
   readonly own_set_at: Integer
-  /** Whether there was a bulk extension since. */
+  /** Whether there was a bulk extension since then. */
   readonly follows_bulk: boolean
-  /** Another one as soon as the row has changed. */
+  /** Changes whenever the row does. */
   readonly version: string
   readonly now: Integer
 }
 
-/** Returns what is decided by. */
+/** Converts a row to the input for the decision. */
 const toCandidate = (
   {
     announced_end,
@@ -233,9 +234,9 @@ const toCandidate = (
 })
 
 /**
- * Does what was decided of memberships, if they have not changed since they were read and have the end dates by
- * which it was decided, and nobody has locked them: sets next checks, and publishes and audits
- * announcements. Returns the positions, from 1, of those that were announced, with their sequences, and the number of deliveries.
+ * Applies decisions about memberships that have not changed since they were read, still have the end dates
+ * that were decided by, and are not locked: sets next checks, and publishes and audits announcements. Returns
+ * the positions, from 1, and sequences of announced memberships, and the number of deliveries.
  */
 const settleDue = (schema: string): string => `
   WITH asked AS MATERIALIZED (
@@ -248,7 +249,7 @@ const settleDue = (schema: string): string => `
   ),
   project AS MATERIALIZED (
     SELECT ${projectColumns} FROM ${schema}.projects WHERE number = ANY ($1)
-    -- Nothing waits for a lock while it holds those of other projects.
+    -- Nothing waits for a lock while it holds locks in other projects.
     FOR NO KEY UPDATE SKIP LOCKED
   ),
   unchanged AS MATERIALIZED (
@@ -279,7 +280,7 @@ const settleDue = (schema: string): string => `
   SELECT n::integer, seq, metadata, (SELECT count(*) FROM delivered)::integer AS deliveries FROM announced
 `
 
-/** The parameters of `settleDue`: memberships, and what was decided of each. */
+/** The parameters for `settleDue`: memberships, and the decision about each. */
 const settleDueParams = (
   decided: ReadonlyArray<{ readonly row: DueRow; readonly outcome: AnnouncementOutcome }>,
 ) => {
@@ -300,7 +301,7 @@ const settleDueParams = (
   ]
 }
 
-// The most projects whose next checks are looked at in one step.
+// The maximum number of projects whose next checks are read in one step.
 const maxProjects = 100
 
 // A pass publishes nothing, so a step for it can be longer than one that announces.
@@ -310,7 +311,7 @@ const options: ExecuteOptions = { owner: "expiry", isLong: true }
 
 const idOf = ({ announcement }: AnnouncementOutcome): string => announcement?.event.id ?? ""
 
-/** Makes that part of the store of memberships. */
+/** Makes the operations that announce ends. */
 export const makePostgresExpiryStore = (
   executor: Executor,
   notifications: Notifications,
@@ -328,7 +329,7 @@ export const makePostgresExpiryStore = (
     settleDue: settleDue(schema),
   }
 
-  /** Sets next checks for members of projects whose own next check is due. Returns whether there may be more to do. */
+  /** Sets next checks for members in projects whose own next check is due. Returns whether there may be more to do. */
   const pass = Effect.fnUntraced(function* (limit: number) {
     const begun = yield* executeApart(sql.beginPasses, passParams(maxProjects), options)
     const [turn] = yield* executeApart<ExpiryPassRow>(
@@ -339,11 +340,11 @@ export const makePostgresExpiryStore = (
     return begun.length > 0 || turn?.has_moved === true
   })
 
-  // Whether the next step is for projects in turn, and the last one that had its turn.
+  // Whether the next step is for projects in turn, and the project that last had its turn.
   let isForTurns = false
   let lastTurn = 0n
 
-  /** Finds memberships of the next projects that have some that are due. */
+  /** Finds due memberships in the next projects. */
   const findInTurn = Effect.fnUntraced(function* (limit: number) {
     const params = findProjectsDueParams(limit, lastTurn)
     const [found] = yield* executeApart<ProjectsDueRow>(sql.findProjectsDue, params, options)
@@ -355,8 +356,8 @@ export const makePostgresExpiryStore = (
   })
 
   /**
-   * Finds the memberships that are due first and, after as many as asked for, those of projects in turn. So
-   * the many of one project do not keep those of others waiting. Returns whether there may be more.
+   * Finds the memberships that are due first and, in every other step under load, due memberships from
+   * projects in turn. So a project with many does not delay the others. Returns whether there may be more.
    */
   const find = Effect.fnUntraced(function* (limit: number) {
     if (isForTurns) {
@@ -368,7 +369,7 @@ export const makePostgresExpiryStore = (
     return { rows, isMore: isForTurns }
   })
 
-  /** Returns the bulk extensions that the end dates of memberships follow from, by project. */
+  /** Returns the bulk extensions that the memberships' end dates follow from, by project. */
   const readLogs = Effect.fnUntraced(function* (rows: ReadonlyArray<DueRow>) {
     const following = rows.filter((row) => row.follows_bulk)
     const projects = [...new Set(following.map((row) => BigInt(row.project_number)))]
@@ -384,7 +385,7 @@ export const makePostgresExpiryStore = (
     return logs
   })
 
-  /** Does what is decided of memberships. Returns the events. */
+  /** Decides about memberships, and applies the decisions. Returns the events. */
   const settle = Effect.fnUntraced(function* (
     rows: ReadonlyArray<DueRow>,
     decide: DecideAnnouncement,
@@ -418,7 +419,7 @@ export const makePostgresExpiryStore = (
       const hasMembers = isForTurns || look?.has_members === true
       const { isMore, rows } = hasMembers ? yield* find(limit) : { isMore: false, rows: [] }
       const events = yield* settle(rows, decide)
-      // A pass that fails is gone on with in the next sweep, and holds up no announcement.
+      // If a pass fails, the next sweep continues it, and no announcement waits for it.
       const isPassing =
         look?.has_pass === true &&
         (yield* Effect.catchTag(pass(limit), "StoreUnavailable", () => Effect.succeed(false)))

@@ -1,6 +1,8 @@
 /**
- * Snapshots of PostgreSQL: which transactions had ended when a statement began. Their numbers follow the
- * order in which transactions begin to write, and not the one in which they commit.
+ * The event feed on PostgreSQL: snapshots, cursors and pages.
+ *
+ * Transaction numbers follow the order in which transactions begin to write, not the order in which they
+ * commit. So the feed orders events by snapshots, which say which transactions had ended at a moment.
  */
 
 import {
@@ -23,21 +25,21 @@ import * as Schedule from "effect/Schedule"
 import { type Executor, readsOf } from "./connection/executor.ts"
 import { integerParam, textParam, textsParam, uuidParam } from "./sql/values.ts"
 
-/** A snapshot. What it sees are the transactions before `xmin`, and those before `xmax` not in `running`. */
+/** A PostgreSQL snapshot. It sees the transactions before `xmin`, and those before `xmax` that are not in `running`. */
 export interface Snapshot {
   readonly xmin: bigint
   readonly xmax: bigint
-  /** The transactions that had not ended, in ascending order. */
+  /** Transactions that had not ended, in ascending order. */
   readonly running: ReadonlyArray<bigint>
 }
 
 /** The snapshot that sees nothing. */
 const emptySnapshot: Snapshot = { xmin: 1n, xmax: 1n, running: [] }
 
-// Numbers of 64 bits without their sign, so that PostgreSQL can read all of them.
+// 64-bit numbers without the sign bit, so that PostgreSQL can read all.
 const placeMost = 2n ** 63n - 1n
 
-/** The snapshot that sees all of an epoch that is over. */
+/** The snapshot that sees everything in a past epoch. */
 const finalSnapshot: Snapshot = { xmin: placeMost, xmax: placeMost, running: [] }
 
 /** Whether a snapshot sees a transaction. */
@@ -45,8 +47,8 @@ export const snapshotSees = ({ running, xmax }: Snapshot, xid: bigint): boolean 
   xid < xmax && !running.includes(xid)
 
 /**
- * Returns the snapshot that sees what `base` sees and, of what the later snapshot `now` sees, the
- * transactions up to `last`.
+ * Returns a snapshot that sees what `base` sees, and what the later snapshot `now` sees up to the transaction
+ * `last`.
  */
 export const mergeSnapshot = (base: Snapshot, now: Snapshot, last: bigint): Snapshot => {
   const xmax = [base.xmax, last < now.xmax ? last + 1n : now.xmax].reduce((a, b) => (a > b ? a : b))
@@ -60,7 +62,7 @@ export const mergeSnapshot = (base: Snapshot, now: Snapshot, last: bigint): Snap
 const formatSnapshot = ({ running, xmax, xmin }: Snapshot): string =>
   `${xmin}:${xmax}:${running.join(",")}`
 
-/** Reads what PostgreSQL writes. */
+/** Reads a snapshot that PostgreSQL wrote. */
 const parseSnapshot = (text: string): Snapshot => {
   const [xmin = "1", xmax = "1", running = ""] = text.split(":")
   return {
@@ -70,25 +72,23 @@ const parseSnapshot = (text: string): Snapshot => {
   }
 }
 
-/** Places in the feed, and the text of a cursor. */
-
-/** A moment at which the feed was read. */
+/** A moment at which the feed was read, with its snapshot. */
 export interface SeenEvents {
   readonly snapshot: Snapshot
-  /** When that was, in milliseconds since the epoch, on the clock of the database. */
+  /** The time, in milliseconds since the epoch, by the database's clock. */
   readonly at: number
 }
 
-/** An epoch of the feed. The numbers of transactions mean nothing in another one. */
+/** An epoch, within which transaction numbers can be compared. They mean nothing in another one. */
 export interface Epoch {
   /** From 1. */
   readonly number: number
-  /** What tells it from the epoch with the same number in a copy of the database. */
+  /** Distinguishes it from the epoch with the same number in a copied database. */
   readonly identity: string
 }
 
 /**
- * A place: after all earlier epochs, after everything that `base` sees and, if a page ended early, after a part of
+ * A position: after all earlier epochs, after everything that `base` sees and, if a page ended early, within
  * what follows.
  */
 export interface FeedPosition {
@@ -98,8 +98,8 @@ export interface FeedPosition {
 }
 
 /**
- * Where in what `until` sees and `base` does not: after an event, in the order of transactions and ids. What
- * becomes visible later comes after all of it, even if its transaction has a smaller number.
+ * A position within what `until` sees and `base` does not: after an event, ordered by transaction and id.
+ * What becomes visible later comes after all this, even if its transaction has a smaller number.
  */
 interface Within {
   readonly until: SeenEvents
@@ -107,14 +107,14 @@ interface Within {
   readonly id: EventId
 }
 
-/** The place at which an epoch begins, as it is seen at a moment. */
+/** The position at which an epoch begins, as seen at a moment. */
 const startOf = (epoch: Epoch, at: number): FeedPosition => ({
   epoch,
   base: { snapshot: emptySnapshot, at },
   within: undefined,
 })
 
-/** The place before the first epoch. */
+/** The position before the first epoch. */
 const feedStart = startOf({ number: 0, identity: "" }, 0)
 
 const digits = (value: bigint | number): string => value.toString(36)
@@ -128,13 +128,13 @@ const seenText = ({ at, snapshot: { running, xmax, xmin } }: SeenEvents): string
     ...running.map((xid, index) => digits(xid - (running[index - 1] ?? xmin))),
   ].join("-")
 
-// A cursor has 8,192 characters at most, of which all but two lists of running transactions take fewer
-// than 200. A list may get one more transaction.
+// A cursor has at most 8,192 characters, all but fewer than 200 for two lists of running transactions. A list
+// may get one more transaction.
 const maxListLength = 3900
 
 /**
- * Returns a moment whose snapshot a cursor can hold: the same, unless more transactions are running, which
- * about 1,900 have to be. It does not see the youngest of them, nor what has begun after these.
+ * Returns a moment whose snapshot fits into a cursor: the same one, unless about 1,900 or more transactions
+ * are running. Then it does not see the youngest, nor what began after these.
  */
 export const fitsPage = (seen: SeenEvents): SeenEvents => {
   const { running, xmin } = seen.snapshot
@@ -151,15 +151,15 @@ export const fitsPage = (seen: SeenEvents): SeenEvents => {
 
 const epochText = ({ identity, number }: Epoch): string => `${identity}.${digits(number)}`
 
-/** The beginning of the cursors of all events of a page. */
+/** The common beginning of all cursors in a page. */
 export const cursorPrefix = (epoch: Epoch, base: SeenEvents, until: SeenEvents): string =>
   `${epochText(epoch)}.${seenText(base)}.${seenText(until)}`
 
-/** The cursor of an event in the page with a prefix. */
+/** The cursor for an event in the page with this prefix. */
 export const formatPartialCursor = (prefix: string, xid: bigint, id: string): FeedCursor =>
   FeedCursor(`${prefix}.${digits(xid)}.${id}`)
 
-/** The cursor of the place after everything that has been seen. */
+/** The cursor for the position after everything that has been seen. */
 export const formatFeedCursor = (epoch: Epoch, base: SeenEvents): FeedCursor =>
   FeedCursor(`${epochText(epoch)}.${seenText(base)}`)
 
@@ -172,7 +172,7 @@ const parseNumber = (text: string): bigint | undefined => {
   return value <= placeMost ? value : undefined
 }
 
-// The greatest integer of PostgreSQL.
+// PostgreSQL's greatest integer.
 const maxEpochs = 2n ** 31n - 1n
 
 const isNumbers = (values: ReadonlyArray<bigint | undefined>): values is ReadonlyArray<bigint> =>
@@ -194,7 +194,7 @@ const parseSeen = (text: string | undefined): SeenEvents | undefined => {
   return isSnapshot ? { at: Number(at), snapshot: { xmin, xmax, running } } : undefined
 }
 
-/** The place after an event of what became visible between two moments. */
+/** The position after an event that became visible between two moments. */
 const placeWithin = (
   epoch: Epoch,
   base: SeenEvents,
@@ -203,7 +203,7 @@ const placeWithin = (
   id: string,
 ): FeedPosition | undefined => {
   if (until === undefined || !EventId.is(id)) return undefined
-  // PostgreSQL has no snapshot with the number 0, which is no transaction.
+  // PostgreSQL has no snapshot with the number 0, because it is no transaction.
   if (xid === undefined || xid === 0n) return undefined
   if (!snapshotSees(until.snapshot, xid)) return undefined
   return { epoch, base, within: { until, xid, id } }
@@ -223,7 +223,7 @@ export const parseFeedCursor = (cursor: FeedCursor): FeedPosition | undefined =>
     : placeWithin(epoch, base, parseSeen(ofUntil), parseNumber(ofXid), id)
 }
 
-/** Reads the next events of projects; see the function. */
+/** Reads projects' next events with the function in the migrations, which describes it. */
 const readFeed = (schema: string): string => `
   SELECT * FROM ${schema}.read_feed(
     $1, $2, $3::text::pg_snapshot, $4::text::pg_snapshot, $5::text::xid8, $6, $7, $8
@@ -231,8 +231,8 @@ const readFeed = (schema: string): string => `
 `
 
 /**
- * Reads a project's latest events by epoch, transaction and id, newest first, before an event if one is given.
- * `found` counts them, also beyond `most_bytes`. Without an event, the only row has none.
+ * Reads a project's latest events by epoch, transaction and id, newest first, or those before an event if one
+ * is given. `found` also counts those beyond `most_bytes`. Without an event, there is one row that has none.
  */
 const readLatest = (schema: string): string => `
   SELECT p.id AS project_id, e.found, e.id, e.type, e.at, e.body
@@ -266,15 +266,15 @@ interface LatestRow {
 }
 
 /**
- * Writes to disk that all numbers of transactions are used until now. Returns the last one. It needs no
- * table, so that everybody may.
+ * Records on disk that all transaction numbers so far are used. Returns the last one. It needs no table, so
+ * every role may run it.
  */
 const useNumbers = `
   SELECT pg_current_xact_id()::text AS xid, pg_logical_emit_message(true, 'tenure', '')::text
   FROM (SELECT set_config('synchronous_commit', 'on', true)) s
 `
 
-/** The parameters of `readFeed`. */
+/** The parameters for `readFeed`. */
 const readFeedParams = (
   projects: ReadonlyArray<ProjectId>,
   { base, epoch, within }: FeedPosition,
@@ -290,7 +290,7 @@ const readFeedParams = (
   integerParam(size.bytes),
 ]
 
-/** A row of `readFeed`, which may have no event. */
+/** A row from `readFeed`, which may have no event. */
 interface FeedRow {
   /** Null if an epoch has to begin. */
   readonly current_epoch: number | null
@@ -320,9 +320,7 @@ const toEvent = (row: Omit<LatestRow, "found">): Event => ({
   body: row.body,
 })
 
-/** The feed on PostgreSQL. */
-
-// For how long it waits for transactions that are in the way of an epoch, or for another process that begins it.
+// How long to wait for transactions that are in the way of an epoch, or for another process that begins it.
 const untilBegun = { times: 10, schedule: Schedule.spaced("100 millis") }
 
 const unbegun = Effect.fail(
@@ -330,8 +328,8 @@ const unbegun = Effect.fail(
 )
 
 /**
- * Begins an epoch of the feed if the database has another history than before, by calling the function of the
- * migrations, where it is described. Fails if transactions are in the way for longer than a second.
+ * Begins an epoch of the feed if the database has another history than before, with the function in the
+ * migrations, which describes it. Fails if transactions are in the way for longer than a second.
  */
 export const beginEpoch = <E>(
   run: (sql: string) => Effect.Effect<ReadonlyArray<{ readonly is_current: boolean }>, E>,
@@ -346,28 +344,28 @@ export const beginEpoch = <E>(
 const beginEpochOn = (executor: Executor) =>
   beginEpoch((sql) => executor.executeApart(sql, []), executor.schema)
 
-/** Begins an epoch of the feed at the start, if one has to. If that fails, whoever reads the feed repeats it. */
+/** Begins an epoch of the feed at the start, if necessary. If that fails, the next reader repeats it. */
 export const startEpoch = (executor: Executor): Effect.Effect<void> =>
   Effect.catchCause(beginEpochOn(executor), (cause) =>
     Effect.logWarning("An epoch of the feed cannot begin and will later", cause),
   )
 
-// How many transactions may have been used since the last one whose number is certainly not used again.
+// How many transactions there may be since the last one whose number is certainly not used again.
 const maxUnused = 1000n
 
-/** Returns the place of a cursor, or where the feed begins. */
+/** Returns a cursor's position, or where the feed begins. */
 const placeOf = (from: FeedStart): FeedPosition | undefined =>
   from === "start" || from === "now" ? feedStart : parseFeedCursor(from)
 
-/** What was read after a place. */
+/** The result of a read after a position. */
 interface Read {
   readonly now: SeenEvents
   readonly rows: ReadonlyArray<FeedRow>
-  /** The most events that were asked for. */
+  /** The maximum number of events that was requested. */
   readonly most: number
   /** A transaction whose number is certainly not used again. */
   readonly used: bigint
-  /** The epoch to go on with, if that of the place is over. */
+  /** The epoch to continue with, if the position's epoch is over. */
   readonly nextEpoch: Epoch | undefined
 }
 
@@ -375,8 +373,8 @@ const largest = (...values: readonly [bigint, ...ReadonlyArray<bigint>]): bigint
   values.reduce((one, other) => (one > other ? one : other))
 
 /**
- * Returns what has been seen when no more events are after a place. It does not go beyond the last event:
- * a crash of the database undoes transactions that nobody has seen, and their numbers are used again.
+ * Returns what has been seen when there are no more events after a position. It does not go beyond the last
+ * event: a database crash undoes transactions that no reader has seen, and their numbers are used again.
  */
 const seenAfter = (
   { snapshot }: SeenEvents,
@@ -389,9 +387,10 @@ const seenAfter = (
 })
 
 /**
- * Makes the page of what was read after a place. A page that ended early is continued with what was visible
- * then, so that pages are in the order of commits. All of an epoch that is over is visible. While more
- * transactions are running than a cursor can hold, it leaves out events of the youngest: a later page has them.
+ * Makes the page from what was read after a position. If a page ended early, the next one continues with what
+ * was visible then, so that pages are in commit order. Everything in a past epoch is visible. If more
+ * transactions are running than fit into a cursor, the page leaves out events of the youngest, which a later
+ * page has.
  */
 const pageOf = (
   { base, epoch, within }: FeedPosition,
@@ -420,15 +419,15 @@ const pageOf = (
 }
 
 /**
- * Whether a place in the current epoch is ahead of the database: it was made before the disk was set back to an
- * earlier time, which leaves the epoch as it was. What is stored now could have the numbers that the place has passed.
+ * Whether a position in the current epoch is ahead of the database: it was made before the disk was set back
+ * to an earlier time, which keeps the epoch. New events could then have numbers that the position has passed.
  */
 const isAhead = ({ base, within }: FeedPosition, { xmax }: Snapshot): boolean =>
   largest(base.snapshot.xmax, within?.until.snapshot.xmax ?? 0n) > xmax
 
 const utf8 = new TextEncoder()
 
-/** Returns the room that a page has left, if it is not the last one and has any. */
+/** Returns the remaining size in a page, if it is not the last one and is not full. */
 const restOf = ({ events, isLast }: FeedPage, size: FeedPageSize): FeedPageSize | undefined => {
   if (isLast || events.length >= size.events) return undefined
   const bytes = events.reduce((sum, { body }) => sum + utf8.encode(body).length, 0)
@@ -438,7 +437,7 @@ const restOf = ({ events, isLast }: FeedPage, size: FeedPageSize): FeedPageSize 
 }
 
 /**
- * Makes the store.
+ * Makes the feed store.
  *
  * @param retention - how long events are kept, in milliseconds
  */
@@ -451,8 +450,8 @@ export const makePostgresFeedStore = (
   const begin = beginEpochOn(executor)
 
   /**
-   * Returns a transaction whose number is certainly not used again. It is one of the last, because pages
-   * of other projects, too, go on after it.
+   * Returns a transaction whose number is certainly not used again. It is recent, because pages for other
+   * projects, too, continue after it.
    */
   const findUsed = Effect.fnUntraced(function* ({ identity, used }: FeedRow, now: Snapshot) {
     const known = largest(BigInt(used ?? 0), lastUsed.identity === identity ? lastUsed.xid : 0n)
@@ -462,7 +461,7 @@ export const makePostgresFeedStore = (
     return lastUsed.xid
   })
 
-  /** Reads what comes after a place. If an epoch has to begin, that is first. */
+  /** Reads what comes after a position. If an epoch has to begin, it begins first. */
   const readRows = Effect.fnUntraced(function* (
     projects: Parameters<FeedHistory["read"]>[0],
     place: FeedPosition,
@@ -482,7 +481,7 @@ export const makePostgresFeedStore = (
     from: FeedStart,
     size: FeedPageSize,
   ): Effect.fn.Return<FeedPage, Effect.Error<ReturnType<FeedHistory["read"]>>> {
-    // A missing project is reported before a wrong cursor, so the project is looked up for any text.
+    // A missing project is reported before an invalid cursor, so the project is looked up for any text.
     const place = placeOf(from)
     const limited = from === "now" || place === undefined ? { ...size, events: 0 } : size
     const rows = yield* readRows(projects, place ?? feedStart, limited)
@@ -507,7 +506,7 @@ export const makePostgresFeedStore = (
     })
     const rest = restOf(page, size)
     if (rest === undefined || row.found > page.events.length) return page
-    // What was visible when the pages began, or an epoch, has come to its end. What comes after that fills the page.
+    // This page ends what was visible when the pages began, or an epoch. What comes after fills it.
     const next = yield* readPage(projects, page.cursor, rest)
     return { ...next, events: [...page.events, ...next.events] }
   })
@@ -522,7 +521,7 @@ export const makePostgresFeedStore = (
         [
           textParam(projectId),
           uuidParam(before),
-          // One more tells whether there are others.
+          // One more shows whether there are others.
           integerParam(size.events + 1),
           integerParam(size.bytes),
         ],

@@ -1,3 +1,5 @@
+/** Makes changes with an idempotency key once: stores each key with its response, and replays the response. */
+
 import {
   type IdempotencyConflict,
   IdempotencyInProgress,
@@ -17,8 +19,8 @@ import { type KeyClause, keyProjectExists, pickForm, withAndWithoutKey } from ".
 import { textParam } from "./sql/values.ts"
 
 /**
- * Returns the answer to an idempotency key, and the fingerprint of its request, if the key is known. Of several
- * requests, which a move has brought together, it is the one with the fingerprint `$3`.
+ * Returns the stored response for an idempotency key, and the request's fingerprint, if the key is known. A
+ * move may have brought several requests together: then it is the one with the fingerprint `$3`.
  */
 const findResponse = (schema: string): string => `
   SELECT k.fingerprint, k.response FROM ${schema}.idempotency_keys k
@@ -27,7 +29,7 @@ const findResponse = (schema: string): string => `
   LIMIT 1
 `
 
-/** The row of `recall`. */
+/** The row from `findResponse`. */
 interface ResponseRow {
   readonly fingerprint: string
   readonly response: string
@@ -42,23 +44,21 @@ const keep = (schema: string, once: KeyClause): string => `
   SELECT 1 FROM found
 `
 
-/** Makes changes with an idempotency key once. */
-
-/** The answers to requests with an idempotency key. */
+/** The stored responses to requests with an idempotency key. */
 export interface IdempotencyStore {
-  /** Returns what was answered to a request; `undefined` if nothing was. */
+  /** Returns the stored response to a request, or `undefined`. */
   readonly recall: (
     once: IdempotencyKey,
   ) => Effect.Effect<ReplayedResponse | undefined, IdempotencyMismatch | StoreUnavailable>
   /**
-   * Makes a change by a statement with the parts of `once`. If the change fails, it may have been made
-   * before. A change without a key is made.
+   * Makes a change with a statement that has the clause for `once`. If the change fails, it may have been
+   * made before. A change without a key is simply made.
    */
   readonly change: <A, E>(
     once: IdempotencyKey | undefined,
     change: Effect.Effect<A, E | StoreUnavailable>,
   ) => Effect.Effect<A | ReplayedResponse, E | IdempotencyConflict | StoreUnavailable>
-  /** Stores the key of a change that changes nothing, with the answer that `once` has. */
+  /** Stores the key for a change that changes nothing, with the response in `once`. */
   readonly keep: (
     once: IdempotencyKey,
     projectId: ProjectId,
@@ -68,15 +68,15 @@ export interface IdempotencyStore {
   >
 }
 
-// What a repetition waits for is as a rule not the key, but what the first request has locked.
+// A repetition usually waits not for the key, but for what the first request has locked.
 const hasWaited = (error: unknown): boolean =>
   error instanceof StoreUnavailable && waitedForLock(error)
 
-// Only in a transaction of the host: elsewhere, the statement that has lost the race is repeated.
+// Only in a host's transaction, because elsewhere the losing statement runs again.
 const wasOvertaken = (defect: unknown): boolean =>
   isSqlError(defect) && isTakenIn(defect, "idempotency_keys")
 
-/** Makes the answers. */
+/** Makes the store for idempotency keys. */
 export const makeIdempotencyStore = (executor: Executor): IdempotencyStore => {
   const statement = findResponse(executor.schema)
 
@@ -106,7 +106,7 @@ export const makeIdempotencyStore = (executor: Executor): IdempotencyStore => {
         return (yield* find(once)) ?? (yield* Effect.fail(error))
       }),
     )
-    // The answer may be newer than what the transaction sees.
+    // The response may be newer than the transaction's snapshot.
     const overtaken = Effect.flatMap(find(once), (known) =>
       known === undefined ? Effect.fail(new IdempotencyInProgress()) : Effect.succeed(known),
     )

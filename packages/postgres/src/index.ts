@@ -1,4 +1,4 @@
-/** Every storage port of Tenure on PostgreSQL. */
+/** Stores on PostgreSQL: all storage ports, their options, and what hosts call. */
 
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { Setting, encryptionLayer, keyringOption } from "@tenure/core/internal"
@@ -32,13 +32,10 @@ const migrateOptions = Setting.object({
   schema: Setting.withDefault(schemaName, "tenure"),
 })
 
-/** The options of the stores. */
+/** Options for the stores. */
 export const postgresOptions = Setting.object({
   ...migrateOptions.fields,
-  /**
-   * Whether to create the tables and bring them up to date at the start. If not, only checks them.
-   * Default: `true`.
-   */
+  /** Whether to create the tables and bring them up to date at the start. If not, only checks them. Default: `true`. */
   migrate: Setting.withDefault(Setting.boolean, true),
   ...retentionOptions.fields,
   /**
@@ -59,7 +56,7 @@ type Documented = Setting.InputOf<typeof retentionOptions>
 /** The options that a host passes. */
 export interface PostgresOptions extends Documented, Setting.InputOf<typeof postgresOptions> {}
 
-/** The options of stores that open their own connections. */
+/** Options for stores that open their own connections. */
 export const connectionOptions = Setting.object({
   /**
    * The URL of the database, for example `postgres://user:password@host:5432/database`. Connections to
@@ -75,7 +72,7 @@ export interface ConnectionOptions
 
 const { listenUrl: _, ...ofEach } = postgresOptions.fields
 
-/** The options of stores on several servers. */
+/** Options for stores on several servers. */
 const serversOptions = Setting.object({
   /** The servers. The first is the home: it also has what belongs to no project, such as API keys. */
   servers: Setting.list(serverOptions),
@@ -93,9 +90,9 @@ const hasServers = (given: ConnectionOptions | ServersOptions): given is Servers
 /**
  * Creates the tables, or brings them up to date. Several processes may call it at the same time.
  *
- * Returns the numbers of the migrations that it applied. Fails with `SchemaMismatch` if a newer version
- * of Tenure has changed the tables so that this one cannot use them, with `SqlError` if a statement fails, and with `InvalidInput` if
- * the name of the schema is invalid.
+ * Returns the numbers of the migrations that it applied. Fails with `SchemaMismatch` if a newer Tenure has
+ * changed the tables so that this one cannot use them, with `SqlError` if a statement fails, and with
+ * `InvalidInput` if the schema name is invalid.
  *
  * @example
  * ```ts
@@ -127,13 +124,13 @@ const rewriteOptions = Setting.object({
 })
 
 /**
- * Encrypts the secrets and signing keys of all webhooks with the current key, also those that are
- * encrypted with another one; or decrypts all of them, if there is no current key. It can run again at
- * any time, after an interruption too, and beside servers that have the same keys.
+ * Encrypts all webhook secrets and signing keys with the current key, even if they are encrypted with another
+ * one; or decrypts all, if there is no current key. It can run again at any time, for example after an
+ * interruption, and beside servers with the same keys.
  *
  * @param given.encryption - the keys, as in the option `webhooks.encryption`
- * @returns how many webhooks it changed, and which secrets it could not read and left as they are. Fails
- *   with `SqlError` if a statement fails, and with `InvalidInput` if an option is invalid.
+ * @returns how many webhooks it changed, and which secrets it could not read and did not change. Fails with
+ *   `SqlError` if a statement fails, and with `InvalidInput` if an option is invalid.
  * @example
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -164,10 +161,9 @@ type Failure = InvalidInput | DatabaseUnusable | SchemaMismatch
 /**
  * Makes all stores on the database client of an Effect host, and `Database` for the host's own stores.
  *
- * An operation inside a transaction of that client (`sql.withTransaction`) commits and rolls back with
- * it. Fails with `SchemaMismatch` if the version of the tables is not supported, with
- * `DatabaseUnusable` if a connection or a statement fails, and with `InvalidInput` if an option is
- * invalid.
+ * An operation inside that client's transaction (`sql.withTransaction`) commits and rolls back with it. Fails
+ * with `SchemaMismatch` if the tables have an unsupported version, with `DatabaseUnusable` if a connection or
+ * a statement fails, and with `InvalidInput` if an option is invalid.
  *
  * @example
  * ```ts
@@ -196,7 +192,7 @@ const onClient = (settings: Setting.OutputOf<typeof postgresOptions>) =>
     Effect.gen(function* () {
       const client = yield* PgClient.PgClient
       const schema = quoted(settings.schema)
-      // Traces are of requests: the client has a span for each statement.
+      // Traces show requests, but the client makes a span for each statement.
       const prepare = settings.migrate ? applyMigrations : checkSchema
       yield* Effect.withTracerEnabled(prepare(client, schema), false)
       const places = yield* Effect.withTracerEnabled(readCells(client, schema), false)
@@ -206,7 +202,7 @@ const onClient = (settings: Setting.OutputOf<typeof postgresOptions>) =>
     }),
   )
 
-/** Makes all stores of one database, with their own connections. */
+/** Makes all stores in one database, with their own connections. */
 const onServer = ({ url, ...settings }: Setting.OutputOf<typeof connectionOptions>) =>
   Layer.unwrap(
     Effect.map(clientConfig(url), (config) =>
@@ -215,14 +211,14 @@ const onServer = ({ url, ...settings }: Setting.OutputOf<typeof connectionOption
   ).pipe(Layer.catchTag("SqlError", (error) => unusable(error, placeOf(url))))
 
 /**
- * Keeps everything in a PostgreSQL database, with connections of its own. `createTenure` rejects with `DatabaseUnusable`
- * if the database cannot be used, with `SchemaMismatch` if the version of the tables is not supported, and with
- * `InvalidInput` if an option is invalid.
+ * Keeps everything in a PostgreSQL database, with its own connections. `createTenure` rejects with
+ * `DatabaseUnusable` if the database cannot be used, with `SchemaMismatch` if the tables have an unsupported
+ * version, and with `InvalidInput` if an option is invalid.
  *
- * Given several servers, keeps projects in cells, which are schemas: `tenure_0`, `tenure_1` and so on. A hash of its
- * id tells the cell of a project. The first server also has what belongs to no project: API keys, tickets and limits.
- * There is no `Database` then. A server other than the first that is down at the start is tried again once a second,
- * and requests for its projects are answered 503 until then.
+ * Given several servers, keeps projects in cells, which are schemas: `tenure_0`, `tenure_1` and so on. A hash
+ * of the project id selects the cell. The first server also has what belongs to no project: API keys, tickets
+ * and limits. There is no `Database` then. A server other than the first that is down at the start is tried
+ * again once a second, and requests for its projects get a 503 response until then.
  *
  * @example
  * ```ts

@@ -1,4 +1,4 @@
-/** What the statements about API keys share. */
+/** API keys and tickets on PostgreSQL. */
 
 import {
   type ApiKey,
@@ -48,17 +48,17 @@ import {
   toMillis,
 } from "./sql/values.ts"
 
-/** The columns of a key `k`. */
+/** The columns for a key `k`. */
 const columns = `k.id, k.digest, k.role, k.name, k.opens_all,
          ${millisOf("k.created_at")} AS created_at, ${millisOf("k.expires_at")} AS expires_at,
          ${millisOf("k.revoked_at")} AS revoked_at, ${millisOf("k.last_used_at")} AS last_used_at`
 
-/** A query for the ids of the projects that a key `k` opens. */
+/** A query for the ids of the projects in the scope of a key `k`. */
 const projectsOf = (schema: string): string =>
   `SELECT p.id FROM ${schema}.api_key_projects o
    JOIN ${schema}.projects p ON p.number = o.project_number WHERE o.key_id = k.id`
 
-/** Whether the projects that a key `k` opens are at least one, and all among those of a parameter. */
+/** Whether a key `k` has at least one project in its scope, and all are in a parameter. */
 const isWithin = (schema: string, param: string): string => `(
     ${param}::text[] IS NULL
     OR NOT k.opens_all AND ${param}::text[] @> ARRAY(${projectsOf(schema)})
@@ -69,14 +69,14 @@ const isWithin = (schema: string, param: string): string => `(
 const withinParam = (within: KeyScope) =>
   within === "all" ? textParam(undefined) : textsParam([...within])
 
-/** A row with these columns and projects. */
+/** A row with a key's columns and projects. */
 export interface KeyRow {
   readonly id: string
   readonly digest: string
   readonly role: Role
   readonly name: string | null
   readonly opens_all: boolean
-  /** An array of text as JSON. */
+  /** A JSON array of texts. */
   readonly projects: string
   readonly created_at: Integer
   readonly expires_at: Integer | null
@@ -84,7 +84,7 @@ export interface KeyRow {
   readonly last_used_at: Integer | null
 }
 
-/** Reads the ids of projects from a JSON array. */
+/** Reads project ids from a JSON array. */
 const projectsIn = (json: string): ReadonlySet<ProjectId> => {
   const ids: ReadonlyArray<string> = JSON.parse(json)
   return new Set(ids.map(ProjectId))
@@ -104,9 +104,9 @@ const toKey = (row: KeyRow): ApiKey => ({
 })
 
 /**
- * Adds a key. If a key with the same digest exists, opens the projects to that key instead, unless
- * it is revoked or has another role. Returns one row: the key, or the id of a missing project; none if
- * the idempotency key is known.
+ * Adds a key. If a key with the same digest exists, adds the projects to its scope instead, unless it is
+ * revoked or has another role. Returns one row: the key, or the id of a missing project; none if the
+ * idempotency key is known.
  */
 const addKey = (schema: string, once: KeyClause): string => `
   WITH missing AS (
@@ -134,7 +134,7 @@ const addKey = (schema: string, once: KeyClause): string => `
   ),
   changed AS (
     SELECT ${noProjectNumber} AS project_number, k.id AS subject FROM key k
-    -- What was there before the statement tells whether the key opens all projects only now.
+    -- The row from before the statement shows whether the scope becomes all projects only now.
     LEFT JOIN ${schema}.api_keys b ON b.id = k.id
     WHERE b.id IS NULL OR k.opens_all AND NOT b.opens_all OR EXISTS (SELECT FROM opened)
   ),${auditRow(schema, "changed", 10, "CASE s.subject WHEN $1 THEN 'key_issued' ELSE 'key_opened' END")}
@@ -145,7 +145,7 @@ const addKey = (schema: string, once: KeyClause): string => `
   WHERE m.id IS NOT NULL OR k.id IS NOT NULL
 `
 
-/** The parameters of `addKey`. */
+/** The parameters for `addKey`. */
 const addKeyParams = (key: ApiKey, context: ChangeContext) => [
   textParam(key.id),
   textParam(key.digest),
@@ -159,20 +159,20 @@ const addKeyParams = (key: ApiKey, context: ChangeContext) => [
   ...changeContextParams(context),
 ]
 
-/** The row of `addKey`. */
+/** The row from `addKey`. */
 export interface AddedRow extends KeyRow {
   readonly missing: string | null
 }
 
-/** Returns the keys whose tokens have the given digests. */
+/** Returns keys by the digests of their tokens. */
 const findKeys = (schema: string): string => `
   SELECT ${columns}, ${jsonOf(`ARRAY(${projectsOf(schema)})`)} AS projects
   FROM ${schema}.api_keys k WHERE k.digest = ANY ($1::text[])
 `
 
 /**
- * Returns at most $2 keys, oldest first, of those within the projects $3: from the key $1 on, or all if
- * that is NULL. If $1 is not one of them, it is not the first.
+ * Returns at most $2 keys within the projects $3, oldest first: from the key $1 on, or from the first if that
+ * is NULL. If $1 is not one of them, it is not the first in the result.
  */
 const listKeys = (schema: string): string => `
   SELECT ${columns}, ${jsonOf(`ARRAY(${projectsOf(schema)})`)} AS projects
@@ -185,22 +185,19 @@ const listKeys = (schema: string): string => `
   LIMIT $2::integer
 `
 
-/** Returns the names of the keys with the ids `$1`, of those that have one. */
+/** Returns the names for the key ids `$1`, where there are any. */
 const namesOfKeys = (schema: string): string => `
   SELECT k.id, k.name FROM ${schema}.api_keys k
   WHERE k.id = ANY ($1::text[]) AND k.name IS NOT NULL
 `
 
-/** The row of `namesOfKeys`. */
+/** The row from `namesOfKeys`. */
 export interface NameRow {
   readonly id: string
   readonly name: string
 }
 
-/**
- * Revokes a key, unless it is revoked already. Returns one row if the key exists, within the projects
- * $2.
- */
+/** Revokes a key, unless it is revoked already. Returns one row if the key exists, within the projects $2. */
 const revokeKey = (schema: string, once: KeyClause): string => `
   WITH found AS MATERIALIZED (
     SELECT k.id, k.revoked_at FROM ${schema}.api_keys k
@@ -216,8 +213,8 @@ const revokeKey = (schema: string, once: KeyClause): string => `
 `
 
 /**
- * Records when keys were used, unless a later use is recorded. Leaves out keys that are locked, which
- * others are recording: in one order or the other, two batches would wait for each other.
+ * Records when keys were used, unless a later use is recorded. Skips locked keys, which others are recording:
+ * two batches with different orders would deadlock.
  */
 const touchKeys = (schema: string): string => `
   WITH used AS (
@@ -230,11 +227,9 @@ const touchKeys = (schema: string): string => `
   UPDATE ${schema}.api_keys k SET last_used_at = u.at FROM used u WHERE k.id = u.id
 `
 
-/** API keys on PostgreSQL. */
-
 type Revocation = Parameters<ApiKeyStore["Service"]["revoke"]>[0]
 
-/** Makes the store. */
+/** Makes the API key store. */
 export const makePostgresApiKeyStore = Effect.fnUntraced(function* (
   executor: Executor,
   answers: IdempotencyStore,
@@ -325,22 +320,22 @@ export const makePostgresApiKeyStore = Effect.fnUntraced(function* (
 })
 
 /**
- * An expression for whether a ticket lives. One that lives longer than tickets do was added while the clock
- * was ahead; a second more allows for a clock that is corrected by a little.
+ * An expression for whether a ticket is valid. If its remaining life is longer than tickets have, it was
+ * added while the clock was ahead; one second more allows for small clock corrections.
  */
 const isAlive = `(
       expires_at > clock_timestamp()
       AND expires_at <= clock_timestamp() + life + interval '1 second'
     )`
 
-/** Adds a ticket, by calling the function of the migrations. */
+/** Adds a ticket, with the function in the migrations. */
 const addTicket = (schema: string): string => `
   SELECT * FROM ${schema}.add_ticket(
     $1::text, $2::text, $3::text, $4::text[], $5::double precision * interval '1 day', $6::integer
   )
 `
 
-/** The parameters of `addTicket`. */
+/** The parameters for `addTicket`. */
 const addTicketParams = (
   { digest, keyDigest, keyId, projects }: Ticket,
   { lifeMillis, most }: TicketLimits,
@@ -353,19 +348,19 @@ const addTicketParams = (
   integerParam(most),
 ]
 
-/** Deletes a ticket. Returns it, and whether it was alive. */
+/** Deletes a ticket. Returns it, and whether it was valid. */
 const takeTicket = (schema: string): string => `
   DELETE FROM ${schema}.tickets t WHERE t.digest = $1::text
   RETURNING t.digest, t.key_id, t.key_digest, ${jsonOf("t.projects")} AS projects,
             ${isAlive} AS is_alive
 `
 
-/** The row of `takeTicket`. */
+/** The row from `takeTicket`. */
 export interface TicketRow {
   readonly digest: string
   readonly key_id: string
   readonly key_digest: string | null
-  /** An array of text as JSON; `null` for all projects. */
+  /** A JSON array of texts; `null` for all projects. */
   readonly projects: string | null
   readonly is_alive: boolean
 }
@@ -378,15 +373,13 @@ const toTicket = (row: TicketRow): Ticket => ({
   projects: row.projects === null ? "all" : projectsIn(row.projects),
 })
 
-/** Deletes up to 1000 tickets that do not live any more. Returns one row for each. */
+/** Deletes up to 1000 expired tickets. Returns one row for each. */
 const deleteExpiredTickets = (schema: string): string =>
   deleteSome(schema, "tickets", `NOT ${isAlive}`)
 
-/** Tickets on PostgreSQL. */
-
 const options = { owner: "tickets" }
 
-/** Makes the store, and starts to delete what has expired. */
+/** Makes the ticket store, and deletes expired tickets in the background. */
 export const makePostgresTicketStore = Effect.fnUntraced(function* ({
   executeApart,
   schema,

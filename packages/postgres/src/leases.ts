@@ -1,12 +1,13 @@
-/** Takes claims out of their leases: each has the deliveries of a webhook that were claimed together. */
+/** Takes claims out of their leases. A lease covers the deliveries to one webhook that were claimed together. */
 
 import type { Claim } from "@tenure/core/store"
 import { bigintsParam } from "./sql/values.ts"
 
 /**
- * The common table expressions `held` and those before it: they take claims of `asked` out of their leases, and `held` has
- * those whose leases go on. Whatever changes deliveries after an attempt begins with it, so that leases are locked before
- * deliveries, all in the same order, which avoids deadlocks.
+ * The common table expressions `held` and those before it: they take the claims in `asked` out of their
+ * leases, and `held` has the claims whose leases had not ended. Every statement that changes deliveries after
+ * an attempt begins with these, so that leases are locked before deliveries, always in the same order, which
+ * avoids deadlocks.
  */
 export const endLeases = (schema: string): string => `
   locked_leases AS MATERIALIZED (
@@ -40,13 +41,13 @@ export const endLeases = (schema: string): string => `
   ),
   held AS MATERIALIZED (
     SELECT a.* FROM asked a
-    -- A change of a lease is made before it is joined, and seen by the functions of this statement.
+    -- Each lease is changed before it is joined, so that the functions in this statement see the change.
     JOIN (SELECT * FROM shortened UNION ALL SELECT * FROM closed) l ON l.webhook_id = a.webhook_id AND l.id = a.lease
     WHERE a.position = ANY (l.positions)
     ORDER BY a.delivered_id, a.webhook_id
   )`
 
-/** The parameters of claims for `endLeases`: their leases, and their positions. */
+/** The parameters for `endLeases`: the claims' leases and positions. */
 export const leaseParams = (claims: ReadonlyArray<Pick<Claim, "lease">>) => {
   const parts = claims.map(({ lease }) => lease.split("."))
   return [

@@ -1,4 +1,4 @@
-/** Moves memberships to other user ids. */
+/** Moves a membership to another user id. */
 
 import { type Move, type MovedMembership, metadataJson } from "@tenure/core/store"
 import { newEndingColumns, updateEndingColumns } from "./memberships.sql.ts"
@@ -17,12 +17,12 @@ import {
 import { millisOf, textParam, uuidParam } from "./sql/values.ts"
 
 /**
- * Moves the membership of the user `$2` to the user `$11`, whose event is `$12` to `$14`, with the metadata `$15`. Both are
- * to have the end dates and the metadata `$16` to `$19`, which are NULL if the other user is to have no membership. Returns
- * two rows if they have: of the end, then of the other user.
+ * Moves user `$2`'s membership to user `$11`, whose event is `$12` to `$14`, with the metadata `$15`. Expects
+ * the end dates and metadata `$16` to `$19`, which are NULL if the other user is expected to have no
+ * membership. If they are as expected, returns two rows: for the end, then for the other user.
  *
- * The statement may have begun before it locked the project. So it decides by the rows that it locks, not by those that
- * it finds, and writes over no membership that it did not find.
+ * The statement may have begun before it locked the project. So it decides by the rows that it locks, not by
+ * those that it finds, and overwrites no membership that it did not find.
  */
 export const moveMembership = (schema: string, once: KeyClause): string => `
   WITH ${requested},
@@ -100,7 +100,7 @@ const expectedParams = (expected: MovedMembership | undefined) => [
   textParam(expected && metadataJson(expected.metadata)),
 ]
 
-/** The parameters of `moveMembership`. */
+/** The parameters for `moveMembership`. */
 export const moveParams = (move: Move) => [
   ...changeParams(move, move.userId, undefined),
   textParam(move.to),

@@ -56,11 +56,11 @@ import {
 } from "./sql/values.ts"
 
 /**
- * The common table expression `asked` for many changes of one membership each: one row for each. The
- * parameters are arrays with one element for each change.
+ * The common table expression `asked` for a batch: one row per change to one membership. The parameters are
+ * arrays with one element per change.
  *
- * @param once - the parts of the statement for idempotency keys
- * @param further - parameters that only some changes have, and the names of their columns
+ * @param once - the clause for idempotency keys
+ * @param further - parameters that only some changes have, and their column names
  */
 const requestedOfEach = (once: KeyClauseOfEach, further = { types: "", columns: "" }): string => `
   asked AS MATERIALIZED (
@@ -72,7 +72,7 @@ const requestedOfEach = (once: KeyClauseOfEach, further = { types: "", columns: 
     ${once.condition}
   )`
 
-/** The parameters of many changes of one membership each. */
+/** The parameters for `requestedOfEach`. */
 export const paramsOfEach = (changes: ReadonlyArray<DateChange>) => [
   textsParam(changes.map(({ projectId }) => projectId)),
   textsParam(changes.map(({ userId }) => userId)),
@@ -86,17 +86,17 @@ export const paramsOfEach = (changes: ReadonlyArray<DateChange>) => [
   textsParam(changes.map(({ reason }) => reason)),
 ]
 
-/** Returns the JSON of metadata, or nothing for NULL, which leaves what there is. */
+/** Returns metadata as JSON, or `undefined`, which keeps the stored metadata. */
 const jsonIfGiven = ({ metadata }: { readonly metadata?: Metadata | undefined }) =>
   metadata && metadataJson(metadata)
 
-/** The parameters of `grant`. */
+/** The parameters for `grant`. */
 export const grantParams = (grants: ReadonlyArray<Grant>) => [
   ...paramsOfEach(grants),
   textsParam(grants.map(jsonIfGiven)),
 ]
 
-/** The same for the projects `$1` of many changes. */
+/** The common table expression `project` for a batch: locks the projects `$1`. */
 const lockedProjects = (schema: string): string => `
   project AS MATERIALIZED (
     SELECT ${projectColumns} FROM ${schema}.projects WHERE id = ANY ($1)
@@ -105,34 +105,34 @@ const lockedProjects = (schema: string): string => `
     FOR NO KEY UPDATE
   )`
 
-/** The values of `ending_generation` and `ending_lower_bound` of a new membership of a locked project `p`. */
+/** The values for `ending_generation` and `ending_lower_bound` in a new membership. `p` is its locked project. */
 export const newEndingColumns = (endDate: string): string => `
   CASE WHEN p.ending_backfilled_to IS NOT NULL THEN p.bulk_seq END,
   CASE WHEN p.ending_backfilled_to IS NOT NULL THEN ${endDate} END`
 
 /**
- * The values of `ending_generation` and `ending_lower_bound` of a membership `m` that is given an end date, by the
- * functions of the migrations.
+ * The values for `ending_generation` and `ending_lower_bound` when a membership `m` gets an end date, with
+ * the functions in the migrations.
  *
- * @param seq - an expression for the bulk_seq of the project
+ * @param seq - an expression for the project's bulk_seq
  */
 const endingColumns = (schema: string, seq: string, endDate: string) => ({
   generation: `${schema}.next_ending_generation(m.ending_generation, ${seq})`,
   lowerBound: `${schema}.next_ending_lower_bound(m.ending_generation, m.ending_lower_bound, ${seq}, ${endDate})`,
 })
 
-/** The assignments of these values. */
+/** The assignments for `endingColumns`. */
 export const updateEndingColumns = (schema: string, seq: string, endDate: string): string => {
   const { generation, lowerBound } = endingColumns(schema, seq, endDate)
   return `ending_generation = ${generation}, ending_lower_bound = ${lowerBound}`
 }
 
 /**
- * The common table expression `granted`: it creates the memberships of `asked`, or sets their end dates, and their
- * metadata unless that is NULL.
- * `project` has the projects, which are locked.
+ * The common table expression `granted`: it creates the memberships in `asked`, or sets their end dates and,
+ * unless it is NULL, their metadata. `project` has the locked projects.
  *
- * @param seq - an expression for the seq of new memberships of a project `p`, greater than that of the project
+ * @param seq - an expression for the `seq` that new memberships in a project `p` get, greater than the
+ *   project's
  */
 const grantedRows = (schema: string, seq: string): string => `
   granted AS (
@@ -159,22 +159,18 @@ const grantedRows = (schema: string, seq: string): string => `
               end_date AS to_date, metadata
   )`
 
-/**
- * The common table expression `audited`, which adds an audit row for each row of `source`. That has
- * the columns `project_number`, `user_id`, `seq`, `from_date`, `to_date`, `at`, `request_id`, `key_id`,
- * `reason` and `n`, which gives the order.
- */
+/** The common table expression `audited`, as in `auditRowsAs`, with one action. */
 const auditRows = (schema: string, source: string, action: AuditAction): string =>
   auditRowsAs(schema, source, `'${action}'`)
 
 /**
- * The common table expressions that a change ends with: `audited` and those of `publishing`. `source` has
- * what both need, with `head` in place of `body`.
+ * The last common table expressions in a change: `audited`, and those in `publishChange`. `source` has the
+ * columns for both.
  */
 const auditAndPublish = (schema: string, source: string, action: AuditAction): string =>
   `${auditRows(schema, source, action)},${publishChange(schema, source, "metadata")}`
 
-/** Removes a membership. Returns one row, with the number of deliveries, if the membership existed. */
+/** Removes a membership. Returns one row with the number of deliveries, if the membership existed. */
 export const endMembership = (schema: string, once: KeyClause): string => `
   WITH ${requested},
   ${lockedProject(schema)},
@@ -185,8 +181,8 @@ export const endMembership = (schema: string, once: KeyClause): string => `
 `
 
 /**
- * Sets the metadata `$11` of a membership that has the metadata `$12`. Returns one row, with the number of deliveries,
- * if there is such a membership.
+ * Sets the metadata `$11` if the membership has the metadata `$12`. Returns one row with the number of
+ * deliveries, if it does.
  */
 export const setMetadata = (schema: string, once: KeyClause): string => `
   WITH ${requested},
@@ -208,7 +204,7 @@ export const setMetadata = (schema: string, once: KeyClause): string => `
   SELECT seq, metadata, (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed
 `
 
-/** The parameters of `setMetadata`. */
+/** The parameters for `setMetadata`. */
 export const setMetadataParams = (changed: MetadataChange) => [
   ...changeParams(changed, changed.userId, undefined),
   textParam(metadataJson(changed.metadata)),
@@ -216,8 +212,8 @@ export const setMetadataParams = (changed: MetadataChange) => [
 ]
 
 /**
- * Sets the end dates of memberships of different users, in a function of the migrations. Returns the positions, from 1, of
- * the memberships that exist, and the number of deliveries.
+ * Sets end dates for different users, with a function in the migrations. Returns the position, from 1, and
+ * the number of deliveries for each existing membership.
  */
 export const extend = (schema: string): StatementForms => {
   const call = (name: string, params: number): string =>
@@ -226,8 +222,8 @@ export const extend = (schema: string): StatementForms => {
 }
 
 /**
- * The same for extensions of which several are of the same membership. They are made in order, each with a number, an
- * audit row and an event of its own, and the membership is written once.
+ * The same if several extensions are for one membership. They are made in order, each with its own `seq`,
+ * audit row and event, and the membership is written once.
  */
 export const extendInOrder = (schema: string, once: KeyClauseOfEach): string => `
   WITH ${requestedOfEach(once)},
@@ -261,8 +257,8 @@ export const extendInOrder = (schema: string, once: KeyClauseOfEach): string => 
 `
 
 /**
- * What an extension `p` makes of a membership `m` if that has the date that is expected, and does not end later if that
- * is to be kept.
+ * The result of an extension `p` for a membership `m`, which may depend on its end date: one is expected, or
+ * a later one is kept.
  */
 const extendedIf = (schema: string): string => {
   const { generation, lowerBound } = endingColumns(schema, "made.bulk_seq", "made.to_date")
@@ -288,15 +284,16 @@ const extendedIf = (schema: string): string => {
 const laterDate = `CASE WHEN ends_later THEN ${millisOf("from_date")}::text ELSE '' END`
 
 /**
- * Sets the end dates of memberships that have the dates that are expected, or that do not end later. Returns the
- * positions, from 1, of the memberships that exist, the dates of those that were expected to have others, the dates
- * of those that end later and are left, and the number of deliveries.
+ * Sets end dates where memberships have the expected dates, or do not end later. Returns a row for each
+ * existing membership: its position, from 1, its date if that was not as expected, its date if it ends later
+ * and stays, and the number of deliveries.
  *
- * It locks the projects: a date that is compared holds until the change is committed, and no bulk extension
+ * It locks the projects: a compared date stays the same until the change commits, and no bulk extension
  * replaces it in between.
  *
- * A membership that is left, or has another date than is expected, is written as it is. So it is locked, and its date
- * is the current one even if other transactions have changed it since the statement began.
+ * A membership that stays as it is, or does not have the expected date, is written unchanged. So it is
+ * locked, and its date is the current one even if other transactions have changed it since the statement
+ * began.
  */
 export const extendIf = (schema: string, once: KeyClauseOfEach): string => `
   WITH ${requestedOfEach(once, {
@@ -314,8 +311,8 @@ export const extendIf = (schema: string, once: KeyClauseOfEach): string => `
   found AS (
     UPDATE ${schema}.memberships m
     SET ${extendedIf(schema)}
-    -- Both columns come from one table, so that the index finds each membership, whatever is known of
-    -- how many a project has.
+    -- Both columns come from one table, so that the index finds each membership, however many members the
+    -- planner assumes.
     FROM placed p
     WHERE m.project_number = p.project_number AND m.user_id = p.user_id
     RETURNING p.*, m.seq, m.previous_end_date AS from_date, m.metadata
@@ -332,22 +329,22 @@ export const extendIf = (schema: string, once: KeyClauseOfEach): string => `
   FROM found
 `
 
-/** Whether an extension depends on the date that the membership has. */
+/** Whether an extension depends on the membership's current date. */
 export const isConditional = ({ expectedEndDate, mode }: Extension): boolean =>
   expectedEndDate !== undefined || mode === "neverShorten"
 
-/** The parameters of `extendIf`. */
+/** The parameters for `extendIf`. */
 export const extendIfParams = (extensions: ReadonlyArray<Extension>) => [
   ...paramsOfEach(extensions),
   instantsParam(extensions.map(({ expectedEndDate }) => expectedEndDate)),
   flagsParam(extensions.map(({ mode }) => mode === "neverShorten")),
 ]
 
-/** The row of `extendIf` of each membership that exists. */
+/** A row from `extendIf`, for an existing membership. */
 export interface ExtendedRow extends ItemRow {
-  /** The end date of the membership if another one was expected. */
+  /** The membership's end date, if another one was expected. */
   readonly conflicting_date: Integer | null
-  /** The end date of the membership if it is later, and is left. */
+  /** The membership's end date, if it is later and stays. */
   readonly later_date: Integer | null
 }
 
@@ -357,7 +354,7 @@ export const findMembership = (schema: string): string => `
   WHERE project_id = $1::text AND user_id = $2::text
 `
 
-/** The common table expression `asked`: the parameters whose projects exist. */
+/** The common table expression `asked`: parameters whose projects exist. */
 const findUnlockedAsked = (schema: string): string => `
   asked AS MATERIALIZED (
     SELECT a.n, p.number AS project_number, a.user_id
@@ -365,7 +362,7 @@ const findUnlockedAsked = (schema: string): string => `
     JOIN ${schema}.projects p ON p.id = a.project_id
   )`
 
-/** The common table expression `member`: the memberships of `asked` that nobody has locked. */
+/** The common table expression `member`: the memberships in `asked` that are not locked. */
 const unlockedMembers = (schema: string): string => `
   member AS MATERIALIZED (
     SELECT a.n
@@ -374,15 +371,15 @@ const unlockedMembers = (schema: string): string => `
     FOR NO KEY UPDATE OF m SKIP LOCKED
   )`
 
-/** Returns the positions, from 1, of the memberships that exist and that nobody has locked. */
+/** Returns the position, from 1, of each existing membership that is not locked. */
 export const findUnlocked = (schema: string): string => `
   WITH ${findUnlockedAsked(schema)},${unlockedMembers(schema)}
   SELECT n::integer FROM member
 `
 
 /**
- * Returns the positions, from 1, of the memberships that can be granted: nobody has locked the project,
- * nor the membership if it exists.
+ * Returns the position, from 1, of each membership that can be granted without waiting: neither its project
+ * nor an existing membership is locked.
  */
 export const findGrantable = (schema: string): string => `
   WITH ${findUnlockedAsked(schema)},${unlockedMembers(schema)},
@@ -402,18 +399,18 @@ export const findUnlockedParams = (changes: ReadonlyArray<DateChange>) => [
   textsParam(changes.map(({ userId }) => userId)),
 ]
 
-/** What `formatGrantAnswer` formats. */
+/** The text that `formatGrantAnswer` writes, in SQL. */
 const grantAnswer = `${millisOf("at")} || ' ' || coalesce(metadata, '{}')`
 
 /**
- * Creates memberships, or sets the end dates of those that exist. Returns the positions, from 1, of the
- * memberships whose project exists, and the number of deliveries.
+ * Creates memberships, or sets the end dates of existing ones. Returns the position, from 1, and the number
+ * of deliveries where the project exists.
  */
 export const grant = (schema: string, once: KeyClauseOfEach): string => `
   WITH ${requestedOfEach(once, { types: ", $11::text[]", columns: ", metadata" })},
   ${lockedProjects(schema)},
   ${grantedRows(schema, "p.seq + 1")},
-  -- Where the round of a member ends, the project goes on to the next one, too.
+  -- When a member's round ends, the project goes on to the next one, too.
   counted AS (
     UPDATE ${schema}.projects p
     SET membership_count = p.membership_count + g.new_members,
@@ -435,8 +432,8 @@ export const grant = (schema: string, once: KeyClauseOfEach): string => `
   SELECT n::integer, seq, metadata, (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed
 `
 /**
- * Creates memberships of a project, or sets the end dates of those that exist. Returns one row, with the
- * number of deliveries, if the project exists.
+ * Creates memberships in a project, or sets the end dates if they exist. Returns one row with the number of
+ * deliveries, if the project exists.
  */
 export const importAll = (schema: string, once: KeyClause): string => `
   WITH asked AS MATERIALIZED (
@@ -450,8 +447,8 @@ export const importAll = (schema: string, once: KeyClause): string => `
     SET membership_count = p.membership_count + (SELECT count(*) FROM granted WHERE is_new), seq = ${nextSequenceRound("p.seq")}
     FROM project WHERE p.number = project.number
   ),
-  -- Who has which place in the import, in the order of the user ids. Not joined with what was granted: a plan made
-  -- for few rows would compare each with each.
+  -- Places in the import by user id. Not joined with the granted rows: a plan made for few rows would compare
+  -- each with each.
   placed AS MATERIALIZED (SELECT array_agg(n ORDER BY user_id COLLATE "C") AS places FROM asked),
   changed AS (
     SELECT project_number, user_id, seq, from_date, to_date, $4::timestamptz AS at,
@@ -468,7 +465,7 @@ export const importAll = (schema: string, once: KeyClause): string => `
   SELECT seq, (SELECT count(*) FROM delivered)::integer AS deliveries FROM happened
 `
 
-/** The parameters of `importAll`. */
+/** The parameters for `importAll`. */
 export const importParams = ({ at, event, memberships, origin, projectId, reason }: Import) => [
   textParam(projectId),
   textsParam(memberships.map(({ userId }) => userId)),
@@ -497,21 +494,21 @@ const listing = (schema: string, condition: string): string => `
 `
 
 /**
- * Returns a page of memberships, ordered by user id and starting after `$2`; if `$4` is not NULL, only
- * those that are active at `$5`, or only those that are not. Returns one empty row if the page is empty,
- * and no row if the project does not exist.
+ * Returns the memberships after `$2`, ordered by user id, up to a limit. If `$4` is not NULL, only those that
+ * are active at `$5`, or only those that are not. Returns one empty row if the page is empty, and no row if
+ * the project does not exist.
  */
 export const listMemberships = (schema: string): string => listing(schema, "")
 
-/** The same, with only the memberships of the users `$6`. */
+/** The same for the users `$6` only. */
 export const listMembershipsOf = (schema: string): string =>
   listing(schema, "AND user_id = ANY ($6::text[])")
 
-/** The same, with only the memberships of users whose ids start with `$6`. */
+/** The same for users whose ids start with `$6` only. */
 export const listMembershipsWithPrefix = (schema: string): string =>
   listing(schema, `AND user_id >= $6::text AND user_id < $6 || '${afterAllUsers}'`)
 
-/** A row of a membership. That of an empty page has no values. */
+/** A membership row. An empty page has one row without values. */
 export interface MembershipRow {
   readonly user_id: string | null
   readonly end_date: Integer | null
@@ -519,7 +516,7 @@ export interface MembershipRow {
   readonly metadata: string | null
 }
 
-/** Converts a row to a membership, or to nothing if it has no values. */
+/** Converts a row to a membership. An empty row gives none. */
 export const toMembership = (
   projectId: ProjectId,
   { end_date, metadata, user_id }: MembershipRow,
@@ -536,8 +533,8 @@ export const toMembership = (
       ]
 
 /**
- * Returns how an event with the type `$3` would be published in the project `$1`: of a change of the member `$2`, or of
- * many if that is NULL. Returns no row if the project does not exist.
+ * Returns how an event with the type `$3` would be published in the project `$1`, for a change to the member
+ * `$2`, or to many if that is NULL. Returns no row if the project does not exist.
  */
 export const previewPublication = (schema: string): string => `
   SELECT CASE WHEN $2::text IS NULL THEN ${nextSequenceRound("p.seq")}
@@ -552,16 +549,16 @@ export const previewPublication = (schema: string): string => `
   WHERE p.id = $1::text
 `
 
-/** The row of a preview. */
+/** The row from `previewPublication`. */
 export interface PublicationRow {
   readonly seq: Integer
   readonly metadata: string | null
   readonly total: Integer
-  /** Ids and URLs of webhooks as JSON. */
+  /** Webhook ids and URLs as JSON. */
   readonly first: string
 }
 
-/** Converts a row. */
+/** Converts a `previewPublication` row. */
 export const toPublication = ({ first, metadata, seq, total }: PublicationRow): Publication => {
   const webhooks: ReadonlyArray<readonly [id: string, url: string]> = JSON.parse(first)
   return {

@@ -1,4 +1,4 @@
-/** Memberships on PostgreSQL. Changes of one membership each share statements. */
+/** The membership store on PostgreSQL, in which changes to single memberships share statements. */
 
 import { endsLater, isReplayedResponse } from "@tenure/core/internal"
 import {
@@ -58,28 +58,28 @@ import {
 } from "./sql/clauses.ts"
 import { flagParam, instantParam, integerParam, textParam, textsParam } from "./sql/values.ts"
 
-/** How changes of one kind are made. */
+/** Options for batches with one kind of change. */
 export interface BatchedChangesOptions<Requested, Row> {
-  /** Whose statements they are, outside of the host's transactions. */
+  /** The owner of the statements, outside the host's transactions. */
   readonly owner: string
   /**
-   * Runs the statement of many changes, of which all have an idempotency key or none has. Returns a row for
-   * each that found what it changes and whose key was unknown.
+   * Runs the statement for a batch in which all changes or none have an idempotency key. Returns a row for
+   * each change whose target exists and whose key was unknown.
    */
   readonly run: (
     changes: ReadonlyArray<Requested>,
     options: ExecuteOptions,
   ) => Effect.Effect<ReadonlyArray<Row>, StoreUnavailable>
-  /** The statement that finds the changes that need not wait for a lock. */
+  /** The statement that finds changes which need not wait for a lock. */
   readonly findUnlocked: string
-  /** Whether a statement can have several changes of one member, which it makes in order. Default: `false`. */
+  /** Whether a statement can contain several changes to one member, which it makes in order. Default: `false`. */
   readonly isStacking?: boolean
 }
 
-/** A text that no other member has. */
+/** A text that is unique to the member. */
 const memberOf = ({ projectId, userId }: DateChange): string => `${userId} ${projectId}`
 
-/** The member of a change, and its idempotency key. */
+/** A change's keys: its member, and its idempotency key. */
 const keysOf = (change: DateChange): ReadonlyArray<string> => {
   const { once } = change
   const member = memberOf(change)
@@ -87,9 +87,9 @@ const keysOf = (change: DateChange): ReadonlyArray<string> => {
 }
 
 /**
- * Makes a function that makes a change, in one statement with others that arrive meanwhile. It returns
- * the row of the change, or `null` if there is not what the change needs. In a transaction of the host,
- * the change is made there. Changes with idempotency keys share statements with each other.
+ * Makes a function that makes a change, in one statement with others that arrive meanwhile. It returns the
+ * change's row, or `null` if the target does not exist. In a host's transaction, the change is made there.
+ * Changes with idempotency keys share statements with each other.
  */
 const makeBatchedChanges = Effect.fnUntraced(function* <
   Requested extends DateChange,
@@ -98,10 +98,10 @@ const makeBatchedChanges = Effect.fnUntraced(function* <
   executor: Executor,
   { findUnlocked, isStacking = false, owner, run }: BatchedChangesOptions<Requested, Row>,
 ) {
-  // A batch has changes of many projects, and does not wait for locks with all of them.
+  // A batch has changes in many projects, and does not wait for locks while it holds theirs.
   const together: ExecuteOptions = { owner, isBrief: true }
 
-  /** Makes changes of one project, and waits for its locks. */
+  /** Makes changes in one project, and waits for its locks. */
   const changeApart = (changes: ReadonlyArray<Requested>) =>
     Effect.map(run(changes, { owner: changes[0]?.projectId }), (rows) =>
       rowsByPosition(changes, rows),
@@ -138,7 +138,7 @@ const makeBatchedChanges = Effect.fnUntraced(function* <
     })
 })
 
-/** Returns the event of a change, as its statement has stored it. */
+/** Returns a change's event as the statement has stored it. */
 const eventOf = ({ event }: Pick<Change, "event">, { metadata, seq }: ChangeRow): Event =>
   completeEvent(event, Number(seq), metadata ?? undefined)
 
@@ -324,7 +324,7 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
     erase: Effect.fnUntraced(function* (erasure: Ending) {
       const { projectId, userId } = erasure
       const ended = yield* once(endErased(erasure), erasure)
-      // A repetition completes what the first may have left, and leaves what was written since then.
+      // A repetition completes what the first call may have left, but keeps what was written since then.
       const at = isReplayedResponse(ended) ? Number(ended.answer) : undefined
       yield* erase({ projectId, userId, at })
       return ended

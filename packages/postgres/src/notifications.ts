@@ -1,4 +1,4 @@
-/** The changes that a process has heard of, and that its dispatcher does not know yet. */
+/** Notifications between processes about due deliveries and stopped webhooks, over LISTEN and NOTIFY. */
 
 import type { PgClientConfig } from "@effect/sql-pg/PgClient"
 import { readMonotonicMillis } from "@tenure/core/internal"
@@ -14,16 +14,19 @@ import type { Executor, Server } from "./connection/executor.ts"
 import { maxTimeoutMillis } from "./connection/round-trip.ts"
 import { textParam } from "./sql/values.ts"
 
-/** Changes. Each is there once, however often it is told. */
+/**
+ * The changes that this process has heard about and its dispatcher has not. Each is there once, however often
+ * it is reported.
+ */
 export interface PendingChanges {
   readonly addDue: () => void
   readonly addStopped: (webhookId: WebhookId) => void
-  /** Removes and returns one: first those that abort attempts. */
+  /** Removes and returns one, those that abort attempts first. */
   readonly take: () => OutboxChange | undefined
   readonly isEmpty: () => boolean
 }
 
-/** Starts without changes. */
+/** Makes an empty set. */
 export const makePendingChanges = (): PendingChanges => {
   const stopped = new Set<WebhookId>()
   let isDue = false
@@ -48,10 +51,8 @@ export const makePendingChanges = (): PendingChanges => {
   }
 }
 
-/** Notifications between processes that there is something to deliver. */
-
-// At most one notification is sent in this time. It has its own transaction, because a commit
-// that carries a notification holds up all others that do.
+// At most one notification is sent in this time. It has its own transaction, because a commit with a
+// notification holds up all other such commits.
 const pauseMillis = 20
 
 // Dispatchers look at least this often, because notifications can get lost.
@@ -59,43 +60,43 @@ const pollMillis = 1000
 
 const reconnectMillis = 1000
 
-// What has cut a connection may have cut those of other processes, too. They have this long to come back.
+// Whatever cut a connection may have cut other processes' connections, too. They have this long to reconnect.
 const returnMillis = 2000
 
 // How often the listening connection proves that it is alive, and how long that may take.
 const heartbeatMillis = 5000
 
-/** Notifications among the processes that use one schema. */
+/** Notifications among processes that share a schema. */
 export interface Notifications {
-  /** The channel. A payload is the id of a webhook that was removed or disabled, or names the process that sends. */
+  /** The channel. A payload is the id of a removed or disabled webhook, or names the sending process. */
   readonly channel: string
   /** Notifies all processes that a delivery may be due. */
   readonly notify: Effect.Effect<void>
-  /** Tells this process that attempts for webhooks are to be aborted. */
+  /** Asks this process to abort attempts for webhooks. */
   readonly stopped: (webhookIds: ReadonlyArray<WebhookId>) => Effect.Effect<void>
   /** Waits for the next notification, or for a second. */
   readonly next: Effect.Effect<OutboxChange>
-  /** Waits until the connection that listens is open for the first time, or there can be none. */
+  /** Waits until the listening connection is open for the first time, or it is known that there can be none. */
   readonly opened: Effect.Effect<void>
   /**
-   * The id of the session that listens. It holds the lock by which others know that this process lives. `undefined`
-   * without one, and until others had time to come back from what has cut the one before.
+   * The id of the listening session, whose lock proves to others that this process is alive. `undefined`
+   * without a session, and until others had time to reconnect after whatever cut the last one.
    */
   readonly session: () => string | undefined
 }
 
-/** Takes the lock of a session, until that ends. Nobody else has the key. */
+/** Takes the session's lock until the session ends. Only this session has the key. */
 const holdSession = "SELECT pg_advisory_lock(hashtextextended($1::text, 0))"
 
 interface HeldSession {
   readonly id: string
-  /** From when on it tells whether others live, by the monotonic clock. */
+  /** From this time on the monotonic clock, it can report whether others are alive. */
   readonly from: number
 }
 
 /**
- * Opens a connection that listens. Returns `undefined` if a pooler is in between, which may give the
- * session to others: a session cannot tell.
+ * Opens a listening connection. Returns `undefined` behind a pooler, which may give the session to others
+ * without notice.
  *
  * @param apart - where to listen instead, whatever is there
  */
@@ -114,7 +115,7 @@ export const makeListener = (
 /**
  * Sends and receives notifications for as long as the scope is open.
  *
- * @param connect - opens the connection that listens; `undefined` if that is impossible, see `listener`
+ * @param connect - opens the listening connection; `undefined` if that is impossible, see `makeListener`
  */
 export const makeNotifications = Effect.fnUntraced(function* (
   executor: Executor,
@@ -153,7 +154,7 @@ export const makeNotifications = Effect.fnUntraced(function* (
   })
 
   const listenOn = Effect.fnUntraced(function* (connection: Connection) {
-    // Only the holder of the pin can ask while it listens.
+    // Only the holder of the pin can run statements while it listens.
     const session = yield* connection.session.pin
     const id = crypto.randomUUID()
     yield* within(heartbeatMillis, connection, session.query(holdSession, [textParam(id)], false))
@@ -186,12 +187,12 @@ export const makeNotifications = Effect.fnUntraced(function* (
   yield* Effect.forkScoped(
     Effect.forever(Effect.andThen(Effect.ignoreCause(listen), Effect.sleep(reconnectMillis))),
   )
-  // Before the others end: the driver waits for the answer to a goodbye, which may never come.
+  // Before the others end, because the driver waits for a response that may never come.
   yield* Effect.addFinalizer(() => Effect.sync(() => listening?.destroy()))
 
   const notifications: Notifications = {
     channel,
-    // This process knows at once, without the round trip.
+    // This process learns it at once, without the round trip.
     notify: Effect.sync(() => {
       pending.addDue()
       received.openUnsafe()

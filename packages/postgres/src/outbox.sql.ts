@@ -1,4 +1,4 @@
-/** Statements of the outbox. */
+/** Statements that publish events, list deliveries, and count the backlog. */
 
 import { userPrefixLength } from "@tenure/core/internal"
 import {
@@ -28,17 +28,17 @@ import {
   uuidsParam,
 } from "./sql/values.ts"
 
-/** The states of deliveries, in parts that have their own indexes. */
+/** Delivery states, in groups that have their own indexes. */
 export const statesOf = {
   fresh: "= 'fresh'",
-  /** Open ones of which something is known: they are due again, or wait. */
+  /** Open deliveries that a claim or an attempt has touched: they are due again, or wait. */
   known: "IN ('ready', 'blocked', 'later')",
   failed: "= 'failed'",
 } as const
 
 const open = [statesOf.fresh, statesOf.known]
 
-/** Selects the deliveries of a webhook in some states, up to a number for each part, in the order of an index. */
+/** Selects a webhook's deliveries in some states, up to a number in each group, in index order. */
 const deliveriesIn = (
   schema: string,
   webhookId: string,
@@ -55,7 +55,7 @@ const deliveriesIn = (
     )
     .join(" UNION ALL ")
 
-/** Counts the open deliveries of a webhook, up to a number. */
+/** Counts a webhook's open deliveries, up to a number. */
 export const countOpen = (schema: string, webhookId: string, most: number): string => `(
       SELECT count(*) FROM (${deliveriesIn(schema, webhookId, open, String(most))}
         LIMIT ${most}
@@ -63,8 +63,8 @@ export const countOpen = (schema: string, webhookId: string, most: number): stri
     )::integer`
 
 /**
- * The webhooks with deliveries in some states, up to `$1` of them. Steps from one to the next by indexes,
- * however many deliveries there are.
+ * The webhooks with deliveries in some states, up to `$1`. Steps from one to the next by indexes, however
+ * many deliveries there are.
  */
 const webhooksWith = (schema: string, name: string, states: ReadonlyArray<string>): string => `
   ${name} (webhook_id, step) AS (
@@ -90,13 +90,13 @@ const sends = (schema: string, webhookId: string): string =>
   `(SELECT e.disabled_at IS NULL FROM ${schema}.webhooks e WHERE e.id = ${webhookId})`
 
 /**
- * Whether a webhook was not removed. Deliveries to one that was stay until a claim meets them, or are kept, but
- * nobody sends them.
+ * Whether a webhook still exists. Deliveries to a removed one stay until a claim meets them, or are kept, but
+ * are not sent.
  */
 const exists = (schema: string, webhookId: string): string =>
   `(SELECT true FROM ${schema}.webhooks e WHERE e.id = ${webhookId})`
 
-/** Counts the deliveries in some states of the webhooks `name`, up to `$1`. */
+/** Counts deliveries in some states for the webhooks `name`, up to `$1`. */
 const counted = (schema: string, name: string, states: ReadonlyArray<string>): string => `
     (
       SELECT count(*) FROM (
@@ -109,8 +109,8 @@ const counted = (schema: string, name: string, states: ReadonlyArray<string>): s
     )::integer`
 
 /**
- * The common table expressions `leases` and `late`: since when a delivery waits for a dispatcher, as `isAwaited` of
- * core says, among those of `oldest` and up to `$1` others.
+ * The common table expressions `leases` and `late`: the time since which a delivery waits for a dispatcher,
+ * by the same rule as `isAwaited` in core, among `oldest` and up to `$1` others.
  */
 const late = (schema: string): string => `
   leases AS MATERIALIZED (
@@ -145,9 +145,9 @@ const late = (schema: string): string => `
   )`
 
 /**
- * Returns one row with how much is left to deliver and what was given up. It counts up to `$1`, and steps
- * through up to `$1` webhooks with open deliveries, with ready ones, to the oldest of each that is not
- * replayed, and with failed ones.
+ * Returns one row with the backlog and the failures. It counts up to `$1`, and steps through up to `$1`
+ * webhooks with open deliveries, with ready ones (reading each one's oldest that is not replayed), and with
+ * failed ones.
  */
 export const backlog = (schema: string): string => `
   WITH RECURSIVE due (webhook_id, step) AS (
@@ -178,12 +178,12 @@ export const backlog = (schema: string): string => `
     )::integer AS disabled_webhooks
 `
 
-/** The row of `backlog`. */
+/** The row from `backlog`. */
 export interface BacklogRow {
   readonly waiting: number
   /** Milliseconds; negative if the next delivery is due later, null without deliveries. */
   readonly due_for: Integer | null
-  /** The same of those that wait for a dispatcher. */
+  /** The same for deliveries that wait for a dispatcher. */
   readonly late_for: Integer | null
   readonly failed_deliveries: number
   readonly disabled_webhooks: number
@@ -192,7 +192,7 @@ export interface BacklogRow {
 const ageOf = (millis: Integer | null): number | undefined =>
   millis === null || Number(millis) < 0 ? undefined : Number(millis)
 
-/** Converts the row. */
+/** Converts a `backlog` row. */
 export const toBacklog = ([row]: ReadonlyArray<BacklogRow>): Backlog => ({
   waiting: row?.waiting ?? 0,
   dueForMillis: ageOf(row?.due_for ?? null),
@@ -202,8 +202,8 @@ export const toBacklog = ([row]: ReadonlyArray<BacklogRow>): Backlog => ({
 })
 
 /**
- * Returns one row with the event `$2` and its deliveries, if it belongs to the project `$1`. They are one
- * value, so that the body is returned once.
+ * Returns one row with the event `$2` and its deliveries, if it belongs to the project `$1`. The deliveries
+ * are one value, so that the body is returned once.
  */
 export const findEvent = (schema: string): string => `
   SELECT e.type, ${millisOf("e.at")} AS at, e.body, (
@@ -230,12 +230,12 @@ export const findEvent = (schema: string): string => `
   WHERE e.id = $2::uuid AND ${isInProject(schema)}
 `
 
-/** A row of `findEvent`. */
+/** A row from `findEvent`. */
 export interface EventRow {
   readonly type: string
   readonly at: Integer
   readonly body: string
-  /** An array of `ReadDelivery` as JSON. */
+  /** A JSON array of `ReadDelivery`. */
   readonly deliveries: string
 }
 
@@ -246,7 +246,7 @@ interface ReadDelivery extends Pick<Delivery, "attempts" | "state"> {
   readonly next_attempt_at: number | null
 }
 
-/** Converts the row. */
+/** Converts a `findEvent` row. */
 export const toPublishedEvent = (
   { id, projectId }: Pick<Event, "id" | "projectId">,
   { at, body, deliveries: json, type: text }: EventRow,
@@ -277,15 +277,15 @@ export const toPublishedEvent = (
 
 type Table = "deliveries" | "finished_deliveries"
 
-/** The columns of a list's part. What was delivered or cancelled is not due any more. */
+/** The columns in each part of a list. Delivered and cancelled deliveries have no due time. */
 const partColumns = (table: Table, state: string): string =>
   `d.event_id, d.position, d.attempted_at, ${
     table === "deliveries" ? "d.next_attempt_at" : "NULL"
   } AS next_attempt_at, d.attempts, ${state} AS state`
 
 /**
- * Returns the newest deliveries of the webhook `$2` before the position of `older` or, if that is NULL,
- * of all. Each of the conditions has an index that returns them in this order.
+ * Returns webhook `$2`'s newest deliveries before the position in `older` or, if `$4` is NULL, the newest
+ * overall. Each condition has an index in this order.
  *
  * @param where - the state in the table
  * @param state - the state as it is returned, in SQL; `$3` selects one or is NULL
@@ -300,8 +300,8 @@ const newest = (schema: string, table: Table, where: string, state: string): str
   )`
 
 /**
- * Returns the latest attempted deliveries of the webhook `$2` before the one of the event `$5` attempted at `$4`, or of
- * all if these are NULL. Each of the conditions has an index that returns them by the time.
+ * Returns webhook `$2`'s latest attempted deliveries before the one for event `$5` attempted at `$4` or, if
+ * these are NULL, the latest overall. Each condition has an index by time.
  */
 const latest = (schema: string, table: Table, where: string, state: string): string => `
   (
@@ -314,7 +314,7 @@ const latest = (schema: string, table: Table, where: string, state: string): str
     ORDER BY d.attempted_at DESC, d.event_id DESC LIMIT $6::integer
   )`
 
-// A delivery to a deleted webhook that had not ended is cancelled.
+// An open delivery to a deleted webhook counts as cancelled.
 const openState = (schema: string): string =>
   `(SELECT CASE WHEN count(*) = 0 THEN 'cancelled' ELSE 'waiting' END
     FROM ${schema}.webhooks WHERE id = $2::uuid)`
@@ -322,7 +322,7 @@ const openState = (schema: string): string =>
 const positionIn = (schema: string, table: Table): string =>
   `SELECT position FROM ${schema}.${table} WHERE event_id = $4::uuid AND webhook_id = $2::uuid`
 
-/** The parts of a list: one for each state and table. */
+/** The parts that make up a list: one for each state and table. */
 const partsOf = (
   schema: string,
   part: typeof newest,
@@ -337,7 +337,7 @@ const partsOf = (
     part(schema, "finished_deliveries", "= 'cancelled'", "'cancelled'"),
   ].join(" UNION ALL ")
 
-/** Selects `DeliveryRow`s of a `page` of deliveries `n`. */
+/** Selects a `DeliveryRow` for each delivery `n` in `page`. */
 const withEvents = (schema: string): string => `
   SELECT n.event_id, e.type, ${millisOf("e.at")} AS at, left(e.body, ${userPrefixLength}) AS body_start,
          ${millisOf("n.attempted_at")} AS attempted_at, ${millisOf("n.next_attempt_at")} AS next_attempt_at,
@@ -373,17 +373,17 @@ export const listAttempted = (schema: string): string => `
   ORDER BY n.attempted_at DESC, n.event_id DESC
 `
 
-/** A row of both lists. */
+/** A row in both lists. */
 export interface DeliveryRow {
   readonly event_id: string
   readonly type: string
   readonly at: Integer
-  /** The beginning of the event's body. */
+  /** The first characters of the event's body. */
   readonly body_start: string
   readonly attempted_at: Integer | null
   /** Null if it was delivered or cancelled. */
   readonly next_attempt_at: Integer | null
-  /** An array of `Attempt` as JSON. */
+  /** A JSON array of `Attempt`. */
   readonly attempts: string
   readonly state: Delivery["state"]
 }
@@ -405,8 +405,8 @@ export const toDelivery = (webhookId: WebhookId, row: DeliveryRow): Delivery => 
 }
 
 /**
- * Stores events and their deliveries. Each array has one element for each event. Returns the
- * positions, from 1, of the events whose project exists, and the number of deliveries.
+ * Stores events and their deliveries. Each array has one element per event. Returns the position, from 1, of
+ * each event whose project exists, and the number of deliveries.
  */
 export const publish = (schema: string, once: KeyClause): string => `
   WITH found AS MATERIALIZED (
@@ -418,7 +418,7 @@ export const publish = (schema: string, once: KeyClause): string => `
   SELECT n::integer, (SELECT count(*) FROM delivered)::integer AS deliveries FROM found
 `
 
-/** The parameters of `publish`. */
+/** The parameters for `publish`. */
 export const publishParams = (events: ReadonlyArray<Event>) => [
   textsParam(events.map(({ projectId }) => projectId)),
   uuidsParam(events.map(({ id }) => id)),
@@ -451,7 +451,7 @@ export const publishTo = (schema: string, once: KeyClause): string => `
   SELECT is_disabled FROM webhook
 `
 
-/** The parameters of `publishTo`. */
+/** The parameters for `publishTo`. */
 export const publishToParams = (event: Event, webhookId: WebhookId) => [
   textParam(event.projectId),
   uuidParam(event.id),

@@ -1,4 +1,4 @@
-/** The outbox on PostgreSQL. */
+/** The outbox on PostgreSQL: publishes events, and settles, lists and replays deliveries. */
 
 import {
   type Event,
@@ -25,7 +25,7 @@ import * as settlements from "./settlements.sql.ts"
 import { type AcceptedItemRow, hasDeliveries, pickForm, withAndWithoutKey } from "./sql/clauses.ts"
 import { instantParam, integerParam, textParam, uuidParam, uuidsParam } from "./sql/values.ts"
 
-// Under load, successes are settled so often, which costs a fraction of settling each as it comes.
+// Under load, successes are settled this often, at a fraction of the cost of settling each alone.
 const gatherMillis = 25
 
 /** A settlement, and whether something waits for it. */
@@ -55,7 +55,7 @@ export const makePostgresOutbox = Effect.fnUntraced(function* (
 
   const notifyAfterCommit = executor.afterCommit(notifications.notify)
 
-  /** Settles claims. Returns for each what came of it. */
+  /** Settles claims. Returns a result for each. */
   const settleMany = Effect.fnUntraced(function* (all: ReadonlyArray<settlements.Settling>) {
     const rows = yield* executor.executeApart<settlements.SettledRow>(
       ...settlements.pickSettle(sql.settle, all),
@@ -69,7 +69,7 @@ export const makePostgresOutbox = Effect.fnUntraced(function* (
     return settlements.settledOf(all, rows)
   })
 
-  /** Publishes events, of which one alone may have a key. Returns for each whether its project exists. */
+  /** Publishes events, or one event with an idempotency key. Returns for each whether its project exists. */
   const publishMany = Effect.fnUntraced(function* (
     events: ReadonlyArray<Event>,
     once?: IdempotencyKey,

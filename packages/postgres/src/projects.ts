@@ -1,4 +1,4 @@
-/** Projects on PostgreSQL. */
+/** Creates, deletes, finds and lists projects on PostgreSQL. */
 
 import {
   type ChangeContext,
@@ -43,19 +43,19 @@ const createProject = (schema: string, once: KeyClause): string => `
   SELECT FROM asked
 `
 
-/** The parameters of `createProject`. */
+/** The parameters for `createProject`. */
 const createProjectParams = (projectId: ProjectId, context: ChangeContext) => [
   textParam(projectId),
   ...changeContextParams(context),
 ]
 
-/** A project to create, and who asked for it. */
+/** A project to create, and its change context. */
 interface Creation {
   readonly projectId: ProjectId
   readonly context: ChangeContext
 }
 
-/** Creates projects, except for those that exist. In the order of their ids, so that two of these do not deadlock. */
+/** Creates projects that do not exist, ordered by id so that two such statements do not deadlock. */
 const createProjects = (schema: string): string => `
   WITH asked AS MATERIALIZED (
     SELECT DISTINCT ON (id) id, at, request_id, key_id
@@ -73,7 +73,7 @@ const createProjects = (schema: string): string => `
   SELECT
 `
 
-/** The parameters of `createProjects`. */
+/** The parameters for `createProjects`. */
 const createProjectsParams = (creations: ReadonlyArray<Creation>) => [
   textsParam(creations.map(({ projectId }) => projectId)),
   instantsParam(creations.map(({ context }) => context.at)),
@@ -82,8 +82,8 @@ const createProjectsParams = (creations: ReadonlyArray<Creation>) => [
 ]
 
 /**
- * Deletes a project, by calling the function `delete_project` of the migrations, where it is described.
- * Returns one row if the project existed.
+ * Deletes a project with the function `delete_project` in the migrations, which describes it. Returns one row
+ * if the project existed.
  */
 const deleteProject = (schema: string, once: KeyClause): string => `
   WITH asked AS MATERIALIZED (SELECT WHERE true ${once.condition}),
@@ -94,14 +94,14 @@ const deleteProject = (schema: string, once: KeyClause): string => `
   SELECT FROM deleted
 `
 
-/** The parameters of `deleteProject`. */
+/** The parameters for `deleteProject`. */
 const deleteProjectParams = (projectId: ProjectId, channel: string, context: ChangeContext) => [
   textParam(projectId),
   textParam(channel),
   ...changeContextParams(context),
 ]
 
-/** What is known of a project `p` besides its id. Its last bulk extension may be undone, or name no date. */
+/** Columns about a project `p`. Its last bulk extension may be undone, or have no end date. */
 const figures = (schema: string): string => `p.membership_count, p.webhook_count, (
     SELECT ${millisOf("b.end_date")} FROM ${schema}.bulk_extensions b
     WHERE b.project_number = p.number AND b.undone_at IS NULL AND b.end_date IS NOT NULL
@@ -113,7 +113,7 @@ const findProject = (schema: string): string => `
   SELECT p.id, ${figures(schema)} FROM ${schema}.projects p WHERE p.id = $1::text
 `
 
-/** Returns at most `$2` projects after the id `$1`, of those with the ids `$3`, which are NULL for all. */
+/** Returns at most `$2` projects after the id `$1`. If `$3` is not NULL, only those with these ids. */
 const listProjects = (schema: string): string => `
   SELECT p.id, ${figures(schema)} FROM ${schema}.projects p
   WHERE p.id > $1::text AND ($3::text[] IS NULL OR p.id = ANY ($3::text[]))
@@ -121,7 +121,7 @@ const listProjects = (schema: string): string => `
   LIMIT $2::integer
 `
 
-/** A row of both statements. */
+/** A row from `findProject` and `listProjects`. */
 interface ProjectRow {
   readonly id: string
   readonly membership_count: Integer
@@ -129,7 +129,7 @@ interface ProjectRow {
   readonly last_bulk_end_date: Integer | null
 }
 
-/** Converts a row. */
+/** Converts a project row. */
 const toSummary = (row: ProjectRow): ProjectSummary => ({
   id: ProjectId(row.id),
   memberships: Number(row.membership_count),
@@ -147,7 +147,7 @@ export const rowsOfProject = <Row>(
     ? Effect.fail(new ProjectNotFound({ projectId }))
     : Effect.succeed([first, ...others])
 
-/** Makes the part of the store that creates, deletes and lists projects. */
+/** Makes the store's project operations. */
 export const makeProjects = Effect.fnUntraced(function* (
   executor: Executor,
   notifications: Notifications,
@@ -176,7 +176,7 @@ export const makeProjects = Effect.fnUntraced(function* (
   const createGathered = yield* makeBatcher({
     run: (creations: ReadonlyArray<Creation>) =>
       createMany(creations, { owner: "creations", isBrief: true }),
-    // Each is alone, as none belongs to a stack.
+    // Each is alone, because creations have no stacks.
     runAlone: (creations) => createMany(creations, { owner: creations[0]?.projectId }),
     isOwn: waitedForLock,
     maxBatch: 256,
@@ -184,7 +184,7 @@ export const makeProjects = Effect.fnUntraced(function* (
     crowded: new StoreUnavailable({ cause: "crowded" }),
   })
 
-  /** Creates a project, in one statement with others that are created meanwhile if it needs none of its own. */
+  /** Creates a project, in one statement with others that arrive meanwhile, unless it needs its own. */
   const create = Effect.fnUntraced(function* (projectId: ProjectId, context: ChangeContext) {
     const isApart = context.once !== undefined || (yield* executor.isInTransaction)
     if (isApart) return yield* createOne(projectId, context)

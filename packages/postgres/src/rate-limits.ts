@@ -1,3 +1,5 @@
+/** Token buckets on PostgreSQL, from which one statement takes for several clients. */
+
 import { bucketSpan } from "@tenure/core/internal"
 import {
   type BucketPolicy,
@@ -21,14 +23,15 @@ import { deleteSome } from "./sql/clauses.ts"
 import { floatsParam, integersParam, textsParam } from "./sql/values.ts"
 
 /**
- * An expression for when a bucket is full again, as `currentTat` of core says. Before now would be more than full,
- * and after now plus the span less than empty: it was stored before the clock was set back.
+ * An expression for when a bucket is full again. Same rule as `currentTat` in core. A time before now would
+ * be more than full, and a time after now plus the span less than empty: it was stored before the clock was
+ * set back.
  */
 export const currentFullAt = (stored: string, now: string, span: string): string =>
   `least(greatest(${stored}, ${now}), ${now} + ${span})`
 
 /**
- * An expression for the whole tokens left in a bucket, as `remainingTokens` of core says.
+ * An expression for the whole tokens left in a bucket. Same rule as `remainingTokens` in core.
  *
  * @param ahead - an expression for what others take first, in microseconds
  */
@@ -41,20 +44,20 @@ export const tokensLeft = (
 ): string => `floor((${span} - (${fullAt} - ${now}) - ${ahead}) / ${increment})`
 
 /**
- * Takes tokens for clients, for each the same number from each of its buckets. Returns a row
- * for each client, in order. Times are in microseconds: whole numbers that a float8 holds exactly.
+ * Takes tokens for clients, the same number from each bucket that a client has. Returns a row for each
+ * client, in order. Times are in microseconds: whole numbers that a float8 holds exactly.
  *
- * `$1` has the ids of all rows, each once. The other arrays have one element for each client: the
- * positions of its rows in `$1`, the number of takes, and the increments and spans of the buckets.
- * A client without a key has an address only.
+ * `$1` has the ids of all rows, each once. The other arrays have one element for each client: the positions
+ * of its rows in `$1`, the number of takes, and the buckets' increments and spans. A client without a key
+ * only has an address.
  *
- * A client gets what those before it can leave: `most` is what each could take without them, and
- * `…_ahead` what these could take of a bucket. That is exact unless one of them takes less, because
- * another of its buckets is short. Then `taken` is less than `most`, and the rest is undecided.
+ * A client gets what those before it leave: `most` is how many takes it could get without them, and `…_ahead`
+ * what they could take from a bucket. That is exact unless one of them takes less, because another of its
+ * buckets is short. Then `taken` is less than `most`, and the rest is undecided.
  *
- * Only existing rows are updated by way of ON CONFLICT, which finds each by its id whatever the planner believes of
- * the size of the table. They are locked by then. Of two statements that insert the same row one fails as a whole and
- * runs again. Otherwise its decision would rest on a bucket that it did not see.
+ * Only existing rows are updated by way of ON CONFLICT, which finds each by its id, whatever the planner
+ * assumes about the table's size. They are locked by then. If two statements insert the same row, one fails
+ * as a whole and runs again. Otherwise its decision would rest on a bucket that it did not see.
  */
 export const takeMany = (schema: string): string => `
   WITH asked AS MATERIALIZED (
@@ -75,7 +78,7 @@ export const takeMany = (schema: string): string => `
            array_agg(coalesce(burst_full_at, 0)::float8 ORDER BY place) AS burst_full_ats
     FROM kept
   ),
-  -- Without a key, what belongs to its buckets is NULL, which both functions ignore.
+  -- Without a key, the values for its buckets are NULL, which both functions ignore.
   demand AS (
     SELECT d.*, f.now,
            ${currentFullAt("f.full_ats[d.address]", "f.now", "d.address_span")} AS address_full_at,
@@ -88,7 +91,7 @@ export const takeMany = (schema: string): string => `
             key_increment, key_span, burst_increment, burst_span, n)
     CROSS JOIN found f
   ),
-  -- What is missing is NULL, which least() ignores.
+  -- Missing values are NULL, which least() ignores.
   bounded AS (
     SELECT *, greatest(0, least(count, ${tokensLeft("address_full_at", "now", "address_increment", "address_span")},
                                 ${tokensLeft("key_full_at", "now", "key_increment", "key_span")},
@@ -131,7 +134,7 @@ export const takeMany = (schema: string): string => `
            (${currentFullAt("coalesce(k.full_at, 0)", "f.now", "s.span")} + s.micros)::bigint AS full_at,
            (${currentFullAt("coalesce(k.burst_full_at, 0)", "f.now", "s.burst_span")} + s.burst_micros)::bigint AS burst_full_at
     FROM kept k JOIN spent s ON s.place = k.place CROSS JOIN found f
-    -- What is later than empty was stored before the clock was set back.
+    -- A time later than empty was stored before the clock was set back.
     WHERE s.micros > 0 OR k.full_at > f.now + s.span OR k.burst_full_at > f.now + s.burst_span
     ORDER BY k.id
   ),
@@ -149,7 +152,7 @@ export const takeMany = (schema: string): string => `
   ORDER BY n
 `
 
-/** The parameters of `takeMany`. */
+/** The parameters for `takeMany`. */
 export const takeManyParams = (demands: ReadonlyArray<TakeRequest>) => {
   const positions = new Map<string, number>()
   const positionOf = (id: string): number => {
@@ -177,29 +180,32 @@ export const takeManyParams = (demands: ReadonlyArray<TakeRequest>) => {
   ]
 }
 
-/** When each bucket of a client was full again before a statement. Without a key, only that of the address counts. */
+/**
+ * When each of a client's buckets would have been full again before a statement. Without a key, only the
+ * address counts.
+ */
 interface FullAt {
   readonly address: number
   readonly key: number | null
   readonly burst: number | null
 }
 
-/** A row of `takeMany`. */
+/** A row from `takeMany`. */
 export interface TakeManyRow extends FullAt {
   readonly taken: number
-  /** What could have been taken without the clients before. */
+  /** How many takes there could have been without the clients before. */
   readonly most: number
   readonly now: number
 }
 
 /**
- * Takes tokens for clients if every bucket has enough for all of them, at about half the cost of
- * `takeMany`, which shares what is short. Otherwise it changes nothing. Returns a row for each row of the table, in
- * order. Times are in microseconds: whole numbers that a float8 holds exactly.
+ * Takes tokens for clients if every bucket has enough for all, at about half the cost of `takeMany`, which
+ * shares what is short. Otherwise it changes nothing. Returns a row for each table row, in order. Times are
+ * in microseconds: whole numbers that a float8 holds exactly.
  *
- * The arrays have one element for each row: its id, and for both buckets the price of all takes together, and the span.
- * Rows are locked, updated and inserted as in `takeMany`. A bucket that is fuller in the future than its span allows
- * was stored before the clock was set back: it never has enough, and `takeMany` corrects it.
+ * The arrays have one element for each row: its id, and for both buckets the price of all takes together, and
+ * the span. Rows are locked, updated and inserted as in `takeMany`. If a bucket is full later than its span
+ * allows, it was stored before the clock was set back: it never has enough, and `takeMany` corrects it.
  */
 export const takeIfPlenty = (schema: string): string => `
   WITH kept AS MATERIALIZED (
@@ -236,30 +242,30 @@ export const takeIfPlenty = (schema: string): string => `
   SELECT full_at, burst_full_at, now, is_plenty FROM asked ORDER BY n
 `
 
-/** What takes from a bucket cost together, in microseconds, and its span. */
+/** The price of several takes from a bucket, in microseconds, and its span. */
 interface Price {
   readonly price: number
   readonly span: number
 }
 
-/** Returns what one take or several cost. */
+/** Returns the price of one take or several. */
 const bucketPrice = (policy: BucketPolicy, count = 1): Price => ({
   price: count * policy.increment,
   span: bucketSpan(policy),
 })
 
-/** Of policies of the same bucket, the shortest span counts. */
+/** If clients have different policies for a bucket, the shortest span counts. */
 const addPrices = (one: Price | undefined, other: Price): Price =>
   one === undefined
     ? other
     : { price: one.price + other.price, span: Math.min(one.span, other.span) }
 
-/** What clients together take from the buckets of a row. */
+/** The sum that clients take from a row's buckets. */
 interface Charge extends Price {
   readonly burst: Price | undefined
 }
 
-/** Adds takes to what is taken from each row. */
+/** Adds takes to the sums for their rows. */
 const charge = (charges: Map<string, Charge>, { count, rows }: TakeRequest): void => {
   for (const { burst, id, policy } of rows) {
     const known = charges.get(id)
@@ -270,14 +276,14 @@ const charge = (charges: Map<string, Charge>, { count, rows }: TakeRequest): voi
   }
 }
 
-/** What clients together take from each row. */
+/** The sums that clients take from each row. */
 export const chargesOf = (demands: ReadonlyArray<TakeRequest>): ReadonlyMap<string, Charge> => {
   const charges = new Map<string, Charge>()
   for (const demand of demands) charge(charges, demand)
   return charges
 }
 
-/** The parameters of `takeIfPlenty`. */
+/** The parameters for `takeIfPlenty`. */
 export const takeIfPlentyParams = (charges: ReadonlyMap<string, Charge>) => {
   const each = [...charges.values()]
   return [
@@ -289,7 +295,7 @@ export const takeIfPlentyParams = (charges: ReadonlyMap<string, Charge>) => {
   ]
 }
 
-/** A row of `takeIfPlenty`: a row of the table before the statement. */
+/** A row from `takeIfPlenty`: a row of the table before the statement. */
 export interface PlentyRow {
   readonly full_at: number
   readonly burst_full_at: number
@@ -297,7 +303,7 @@ export interface PlentyRow {
   readonly is_plenty: boolean
 }
 
-/** Returns the ids of rows that somebody has locked. */
+/** Returns the ids of locked rows. */
 export const findLocked = (schema: string): string => `
   SELECT a.id
   FROM unnest($1::text[]) AS a (id)
@@ -308,30 +314,30 @@ export const findLocked = (schema: string): string => `
   WHERE f.is_free IS NULL
 `
 
-/** The parameters of `findLocked`. */
+/** The parameters for `findLocked`. */
 export const findLockedParams = (ids: ReadonlyArray<string>) => [textsParam(ids)]
 
-/** A row of `findLocked`. */
+/** A row from `findLocked`. */
 interface LockedRow {
   readonly id: string
 }
 
-/** What a statement has decided. Times are in microseconds. */
+/** A statement's decision for a client. Times are in microseconds. */
 interface TakeAnswer {
-  /** The number of takes that are admitted. */
+  /** The number of admitted takes. */
   readonly taken: number
   /**
-   * Whether the others are refused. If not, they are undecided: clients before in the statement may
-   * have left tokens that they had asked for.
+   * Whether the others are refused. If not, they are undecided, because clients before in the statement may
+   * have left tokens that were reserved for them.
    */
   readonly isFinal: boolean
-  /** The time by the clock of the database. */
+  /** The time by the database's clock. */
   readonly now: number
   /** When each bucket was full again before these takes. */
   readonly fullAt: FullAt
 }
 
-/** The outcomes of the takes, in order, as many as are decided. */
+/** The results of the takes that are decided, in order. */
 const decideTakes = (
   { count, rows: [address, key] }: TakeRequest,
   { fullAt, isFinal, now: given, taken }: TakeAnswer,
@@ -351,7 +357,7 @@ const decideTakes = (
   })
 }
 
-/** The answers to clients in one statement, each after the takes of those before it. */
+/** The decisions for the clients in one statement, each after the takes of those before it. */
 const takeAnswers = (
   demands: ReadonlyArray<TakeRequest>,
   found: ReadonlyArray<TakeManyRow>,
@@ -372,7 +378,7 @@ const takeAnswers = (
   })
 }
 
-/** What `takeIfPlenty` has found for each client, or `undefined` if it has taken nothing. */
+/** The result of `takeIfPlenty` for each client, or `undefined` if it took nothing. */
 const foundPlenty = (
   demands: ReadonlyArray<TakeRequest>,
   charges: ReadonlyMap<string, Charge>,
@@ -395,28 +401,26 @@ const foundPlenty = (
   })
 }
 
-// A client whose bucket is short makes a statement in vain. So at most one in 17 is, however many such clients
-// there are.
+// If a bucket is short, the first statement is in vain. This keeps such statements to one in 17, however many
+// clients are short.
 const sharesAfterShortage = 16
 
-/** Takes from the buckets in the database, for several clients in one statement. */
-
-/** Asks the database. */
+/** The statements that take tokens. */
 export interface TakeStatements {
-  /** Takes for clients, all in one statement. Returns an answer for each. */
+  /** Takes for clients, in one statement. Returns a decision for each. */
   readonly take: (
     demands: ReadonlyArray<TakeRequest>,
   ) => Effect.Effect<ReadonlyArray<TakeAnswer>, StoreUnavailable>
-  /** Returns for each client whether none of its buckets is locked. */
+  /** Returns for each client whether all its buckets are unlocked. */
   readonly areUnlocked: (
     demands: ReadonlyArray<TakeRequest>,
   ) => Effect.Effect<ReadonlyArray<boolean>, StoreUnavailable>
 }
 
-// A request does not wait for locks of buckets: it is limited without the store.
+// A request does not wait for locks on buckets: it is limited without the store.
 const options: ExecuteOptions = { owner: "limits", isBrief: true }
 
-/** Makes the functions for one schema. */
+/** Makes the statements for one schema. */
 const makeTakeStatements = ({ executeApart, schema }: Executor): TakeStatements => {
   const sql = {
     ifPlenty: takeIfPlenty(schema),
@@ -429,7 +433,7 @@ const makeTakeStatements = ({ executeApart, schema }: Executor): TakeStatements 
       takeAnswers(demands, rows),
     )
 
-  // How many of the next statements share tokens without a try whether there are plenty.
+  // How many of the next statements skip the check whether there are plenty.
   let toShare = 0
 
   return {
@@ -471,8 +475,6 @@ export const deleteFullBuckets = (schema: string): string =>
     "greatest(full_at, burst_full_at) < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
   )
 
-/** Token buckets on PostgreSQL. */
-
 const maxInFlight = 2
 
 const rateLimitStoreBounds: QueueLimits = {
@@ -486,8 +488,8 @@ const rateLimitStoreBounds: QueueLimits = {
 }
 
 /**
- * Makes the store. Takes that arrive while statements are in flight share the next one: those of the
- * same client are counted together, those of different clients stand side by side.
+ * Makes the rate limit store. Takes that arrive while statements are in flight share the next one: takes from
+ * one client are counted together, different clients are side by side.
  */
 export const makePostgresRateLimitStore = Effect.fnUntraced(function* (executor: Executor) {
   const takes = makeTakeStatements(executor)
@@ -501,7 +503,7 @@ export const makePostgresRateLimitStore = Effect.fnUntraced(function* (executor:
     isOwn: waitedForLock,
   })
 
-  /** Ends a turn. Takes that are undecided wait for another. */
+  /** Ends a turn. Undecided takes wait for another. */
   const settle = (turn: QueuedTake, exit: Exit.Exit<TakeAnswer, StoreUnavailable>): void => {
     const outcomes = Exit.isSuccess(exit)
       ? decideTakes(turn, exit.value).map(Exit.succeed)

@@ -1,4 +1,4 @@
-/** Sends events to a webhook again. */
+/** Replays events: sends one or many to a webhook again. */
 
 import {
   EventId,
@@ -37,9 +37,9 @@ import {
 } from "./sql/values.ts"
 
 /**
- * Starts the delivery of the event `$3` again if it has ended or waits for its next attempt, unless the webhook is
- * disabled. A delivery that was delivered becomes open again: its place in the list stays, as in the function
- * `replay`. Returns one row, with whether the webhook is disabled and the number of deliveries, if the webhook exists.
+ * Starts event `$3`'s delivery again if it has ended or waits for its next attempt, unless the webhook is
+ * disabled. A delivered one is open again, and keeps its place in the list, as in the function `replay`.
+ * Returns one row, with whether the webhook is disabled and the number of deliveries, if the webhook exists.
  */
 export const replayOne = (schema: string, once: KeyClause): string => `
   WITH webhook AS (
@@ -72,7 +72,7 @@ ${takeFromRun(schema, memberOf(schema, "e.body"))},
     FROM webhook w, ${schema}.events e
     WHERE d.webhook_id = w.id AND NOT w.is_disabled AND e.id = d.event_id
       AND d.event_id = $3::uuid
-      -- One that is due stays as it is, whether a claim has made it ready or not.
+      -- A delivery that is due stays as it is, whether a claim has made it ready or not.
       AND (d.state = 'failed' OR d.state = 'later' AND d.next_attempt_at > clock_timestamp())
     RETURNING d.event_id
   ),
@@ -85,7 +85,7 @@ ${takeFromRun(schema, memberOf(schema, "e.body"))},
 `
 
 /**
- * Sends many events again, by calling the function `replay` of the migrations, where it is described. Returns its row,
+ * Sends many events again with the function `replay` in the migrations, which describes it. Returns its row,
  * if the webhook exists.
  */
 export const replayMany = (schema: string, once: KeyClause): string => `
@@ -100,7 +100,7 @@ export const replayMany = (schema: string, once: KeyClause): string => `
   SELECT is_disabled, replayed, next_id, last_id FROM page
 `
 
-/** The parameters of `replayMany`. */
+/** The parameters for `replayMany`. */
 export const replayManyParams = (
   { projectId, webhookId }: WebhookRef,
   { isDryRun, kinds, position, since, types }: ReplaySelection,
@@ -124,13 +124,13 @@ interface ReplayOneRow {
 
 interface ReplayManyRow {
   readonly is_disabled: boolean
-  /** Null if the webhook is disabled, or an event of the position is gone. */
+  /** Null if the webhook is disabled, or an event in the position is gone. */
   readonly replayed: number | null
   readonly next_id: string | null
   readonly last_id: string | null
 }
 
-// One of a project at a time, and two in all: each may write 10,000 rows.
+// One per project at a time, and two overall, because each may write 10,000 rows.
 const maxReplays = 2
 
 // As long as other long calls take.
@@ -138,10 +138,7 @@ const maxWaitMillis = 30_000
 
 const crowded = new StoreUnavailable({ cause: "too many replays wait" })
 
-/**
- * Has replays of many events take turns. Those of one webhook lock each other out, and would keep the connections that
- * they wait on from the other statements of their project.
- */
+/** Lets replays take turns. Replays to one webhook lock each other out, and would hold connections while they wait. */
 const makeTurns = (isInTransaction: Executor["isInTransaction"]) => {
   const turns = makeFairSemaphore(maxReplays)
   return <A>(
@@ -149,7 +146,7 @@ const makeTurns = (isInTransaction: Executor["isInTransaction"]) => {
     replay: Effect.Effect<A, StoreUnavailable>,
   ): Effect.Effect<A, StoreUnavailable> =>
     Effect.flatMap(isInTransaction, (isJoined) => {
-      // Whoever has the turn may wait for this transaction.
+      // The replay that has the turn may wait for this transaction.
       if (isJoined) return replay
       const latest = performance.now() + maxWaitMillis
       const inTime = Effect.suspend(() =>
@@ -161,7 +158,7 @@ const makeTurns = (isInTransaction: Executor["isInTransaction"]) => {
     })
 }
 
-/** Makes the methods. */
+/** Makes the replay operations. */
 export const makeReplays = (
   executor: Executor,
   notifications: Notifications,

@@ -1,4 +1,7 @@
-/** Creates the days to come, and deletes what is kept no longer: events, deliveries, the audit trail, idempotency keys. */
+/**
+ * Retention: creates the next daily partitions, and deletes old events, deliveries, audit rows and
+ * idempotency keys.
+ */
 
 import { Setting } from "@tenure/core/internal"
 import * as Effect from "effect/Effect"
@@ -10,44 +13,42 @@ import { deleteSome } from "./sql/clauses.ts"
 import { daysParam } from "./sql/values.ts"
 
 /**
- * Creates the partitions of today and of the next two days, by calling the function of the migrations.
- * Returns one row for each day that had none.
+ * Creates the partitions for today and the next two days, with the function in the migrations. Returns one
+ * row for each day that had none.
  */
 export const createDays = (schema: string): string => `SELECT * FROM ${schema}.create_days()`
 
-/**
- * Closes the days that are over, by calling the function of the migrations. Returns one row for each.
- */
+/** Closes past days, with the function in the migrations. Returns one row for each. */
 const closeDays = (schema: string): string => `SELECT * FROM ${schema}.close_days()`
 
 /**
- * Drops the oldest day that has been over for `$1` days, by calling the function of the migrations.
- * Returns one row if it has dropped one.
+ * Drops the oldest day that ended more than `$1` days ago, with the function in the migrations. Returns one
+ * row if it has dropped one.
  */
 export const dropDay = (schema: string): string => `
   SELECT * FROM ${schema}.drop_day($1::double precision * interval '1 day')
 `
 
 /**
- * Begins a part of the audit trail if one is due while rows are kept for `$1` days, by calling the function
- * of the migrations. Returns one row for each of its two steps.
+ * Begins an audit part if one is due while rows are kept for `$1` days, with the function in the migrations.
+ * Returns one row for each of its two steps.
  */
 export const beginAudit = (schema: string): string => `
   SELECT * FROM ${schema}.begin_audit($1::double precision * interval '1 day')
 `
 
 /**
- * Drops the oldest part of the audit trail if all of it is older than `$1` days, by calling the function of
- * the migrations. Returns one row if it has dropped one.
+ * Drops the oldest audit part if everything in it is older than `$1` days, with the function in the
+ * migrations. Returns one row if it has dropped one.
  */
 export const dropAudit = (schema: string): string => `
   SELECT * FROM ${schema}.drop_audit($1::double precision * interval '1 day')
 `
 
 /**
- * Deletes up to 1000 failed deliveries of events older than `$1` days. Returns one row for each.
+ * Deletes up to 1000 failed deliveries whose events are older than `$1` days. Returns one row for each.
  *
- * Only an id that is a UUIDv7 says how old its event is.
+ * An event's age is known from its id only if that is a UUIDv7.
  */
 export const deleteOldFailedDeliveries = (schema: string): string => `
   WITH old AS MATERIALIZED (
@@ -66,13 +67,13 @@ export const deleteOldFailedDeliveries = (schema: string): string => `
 `
 
 /**
- * Deletes up to 1000 events older than `$1` days that are in no day's partition, with their deliveries,
- * if none of these is open. Returns one row for each event.
+ * Deletes up to 1000 events older than `$1` days that are in no daily partition, with their deliveries, if
+ * none is open. Returns one row for each event.
  */
 export const deleteOldEvents = (schema: string): string => `
   WITH old AS MATERIALIZED (
     SELECT e.id FROM ${schema}.events_default e
-    -- A time that does not change during the statement, so that the index finds the old events.
+    -- A time that is stable during the statement, so that the index finds the old events.
     WHERE e.at < statement_timestamp() - $1::double precision * interval '1 day'
       AND NOT EXISTS (
         SELECT FROM ${schema}.deliveries d
@@ -95,15 +96,15 @@ export const deleteOldEvents = (schema: string): string => `
 `
 
 /**
- * Removes rows of projects that were deleted, by calling the function `forget_projects` of the migrations,
- * where it is described. Returns one row if there may be more.
+ * Purges deleted projects, with the function `forget_projects` in the migrations, which describes it. Returns
+ * one row if there may be more.
  */
 export const purgeDeletedProjects = (schema: string): string =>
   `SELECT * FROM ${schema}.forget_projects(1000)`
 
 /**
- * Makes old bulk extensions part of members' own dates, by calling the function of the migrations. Returns one row if
- * there may be more.
+ * Makes old bulk extensions part of members' own dates, with the function in the migrations. Returns one row
+ * if there may be more.
  */
 export const settleBulkExtensions = (schema: string): string =>
   `SELECT * FROM ${schema}.settle_bulk_extensions(1000)`
@@ -113,13 +114,13 @@ export const deleteOldIdempotencyKeys = (schema: string): string =>
   deleteSome(
     schema,
     "idempotency_keys",
-    // A time that does not change during the statement, so that the index finds the old ones.
+    // A time that is stable during the statement, so that the index finds the old keys.
     "at < statement_timestamp() - $1::double precision * interval '1 day'",
   )
 
 const dayMillis = 86_400_000
 
-/** The options of this module. */
+/** Options for retention. */
 export const retentionOptions = Setting.object({
   /**
    * How long to keep events, and delivered and cancelled deliveries, plus up to a day. For so long,
@@ -141,8 +142,8 @@ export const retentionOptions = Setting.object({
 const interval = "10 minutes"
 
 /**
- * Creates the partitions of the next days, now and then regularly. Closes the days that are over, and deletes
- * what is old, regularly. What fails to get a lock is left for the next time.
+ * Creates the partitions for the next days, now and then regularly. Closes past days, and deletes what is
+ * old, regularly. If a step does not get a lock, it is left for the next time.
  */
 export const startRetention = Effect.fnUntraced(function* (
   executor: Executor,
@@ -161,7 +162,7 @@ export const startRetention = Effect.fnUntraced(function* (
     Effect.logWarning("Partitions cannot be created and will be later", cause),
   )
   const ofAudit = (kept: unknown) => [run(beginAudit(schema), kept), run(dropAudit(schema), kept)]
-  // One after the other, because they lock each other out.
+  // In sequence, because they lock each other out.
   const partitions = Effect.all([
     run(createDays(schema)),
     run(closeDays(schema)),

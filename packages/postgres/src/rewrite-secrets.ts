@@ -1,10 +1,12 @@
+/** Encrypts or decrypts all stored webhook secrets. */
+
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import { Encryption, formatHeaders } from "@tenure/core/internal"
 import { ProjectId, StoredSecret, WebhookId, type WebhookRef } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { integerParam, nilUuid, textParam, uuidParam } from "./sql/values.ts"
 
-/** Returns the secrets of the next `$2` webhooks after the id `$1`, of all projects. */
+/** Returns the secrets for the next `$2` webhooks after the id `$1`, in all projects. */
 const listSecrets = (schema: string): string => `
   SELECT w.id, p.id AS project_id, w.secret, w.previous_secret, w.signing_key, w.headers
   FROM ${schema}.webhooks w
@@ -12,7 +14,7 @@ const listSecrets = (schema: string): string => `
   WHERE w.id > $1::uuid ORDER BY w.id LIMIT $2::integer
 `
 
-/** A row of `listSecrets`. */
+/** A row from `listSecrets`. */
 export interface SecretsRow {
   readonly id: string
   readonly project_id: string
@@ -22,7 +24,7 @@ export interface SecretsRow {
   readonly headers: string | null
 }
 
-/** The secrets of one webhook. */
+/** One webhook's secrets. */
 interface WebhookSecrets {
   readonly secret: StoredSecret
   readonly previous: StoredSecret | undefined
@@ -41,7 +43,7 @@ const toSecrets = (row: SecretsRow): WebhookSecrets => ({
   headers: orNone(row.headers),
 })
 
-/** Replaces the secrets of a webhook, unless they have changed. Returns one row if it replaced them. */
+/** Replaces a webhook's secrets, unless they have changed. Returns one row if it replaced them. */
 const replaceSecrets = (schema: string): string => `
   UPDATE ${schema}.webhooks
   SET secret = $6::text, previous_secret = $7::text, signing_key = $8::text, headers = $9::text
@@ -57,26 +59,24 @@ const columns = ({ headers, previous, secret, signingKey }: WebhookSecrets) => [
   textParam(headers),
 ]
 
-/** The parameters of `replaceSecrets`. */
+/** The parameters for `replaceSecrets`. */
 const replaceSecretsParams = (id: string, before: WebhookSecrets, after: WebhookSecrets) => [
   uuidParam(id),
   ...columns(before),
   ...columns(after),
 ]
 
-/** Encrypts or decrypts the secrets that the tables have. */
-
-/** What became of the secrets. */
+/** The result of rewriting secrets. */
 export interface Rewritten {
-  /** How many webhooks have secrets in another form now. */
+  /** The number of webhooks whose secrets changed their form. */
   readonly changed: number
-  /** Why the secrets of some webhooks were left as they are: one message for each webhook. */
+  /** Why some webhooks' secrets stayed as they were: one message for each webhook. */
   readonly problems: ReadonlyArray<string>
 }
 
 const batchSize = 500
 
-/** Rewrites what is not in the current form. */
+/** Rewrites the secrets that are not in the current form. */
 const renewed = Effect.fnUntraced(function* (owner: WebhookRef, stored: WebhookSecrets) {
   const { isCurrent, seal, ...read } = yield* Encryption
   const { headers, previous, secret, signingKey } = stored
@@ -109,7 +109,7 @@ const isCurrent = Effect.fnUntraced(function* ({
   )
 })
 
-/** Rewrites the secrets of one webhook. Returns what became of them. */
+/** Rewrites one webhook's secrets. Returns the outcome. */
 const renew = Effect.fnUntraced(function* (client: PgClient, schema: string, row: SecretsRow) {
   const stored = toSecrets(row)
   if (yield* isCurrent(stored)) return "current"
@@ -120,8 +120,8 @@ const renew = Effect.fnUntraced(function* (client: PgClient, schema: string, row
 })
 
 /**
- * Brings all secrets into the current form, each webhook in a statement of its own. A webhook that
- * somebody else changes in the meantime is looked at again.
+ * Brings all secrets into the current form, with one statement for each webhook. If a webhook changes in the
+ * meantime, it is tried again.
  *
  * @param schema - the name of the schema, quoted
  */

@@ -15,13 +15,13 @@ import { endLeases, leaseParams } from "./leases.ts"
 import { type AcceptedItemRow, eventAndDeliveries, sequenceRound } from "./sql/clauses.ts"
 import { bigintsParam, floatsParam, textParam, textsParam, uuidsParam } from "./sql/values.ts"
 
-// Whether the row `d` is the delivery of the claim `a`.
+// Whether the row `d` is the delivery that the claim `a` is for.
 const isOf = "d.event_id = a.delivered_id AND d.webhook_id = a.webhook_id"
 
 const attemptRecord = (schema: string): string =>
   recordOf(schema, "a.started_at", "a.duration", "a.result")
 
-// Whether the first attempt went well.
+// Whether this is the first attempt.
 const isFirst = "attempts = '[]'"
 
 // Whole milliseconds, which a cursor can have.
@@ -30,8 +30,8 @@ const now = "date_trunc('milliseconds', clock_timestamp())"
 const { least, most } = concurrencyRange
 
 /**
- * An expression for the concurrency of a webhook after successful and failed attempts, as `concurrencyAfterSuccess`
- * and `concurrencyAfterFailure` of core say, as if the successes had come first.
+ * An expression for a webhook's concurrency after successful and failed attempts, as if the successes had
+ * come first. Same rules as `concurrencyAfterSuccess` and `concurrencyAfterFailure` in core.
  */
 export const concurrencyAfter = (concurrency: string, succeeded: string, failed: string): string =>
   `greatest(${least}, least(${most}, ${concurrency} + ${succeeded}) >> least(${failed}, 30))`
@@ -39,7 +39,7 @@ export const concurrencyAfter = (concurrency: string, succeeded: string, failed:
 const settledColumns = "n, webhook_id, member, outcome, hold_millis, project_number"
 
 /**
- * The announcement that a batch makes for a webhook: `chosen` selects it by the locked webhook, `published` stores its
+ * A batch's announcement for a webhook: `chosen` selects it by the locked webhook, `published` stores its
  * events, and `result` selects what `settle` returns.
  */
 interface Announcing {
@@ -48,11 +48,11 @@ interface Announcing {
   readonly result: string
 }
 
-/** Unblocks the next delivery of the member of `s`, if it has one, and returns whether there is one. */
+/** Unblocks the next delivery for the member in `s`, if it has one, and returns whether there is one. */
 const unblockNext = (schema: string): string =>
   `s.member IS NOT NULL AND ${schema}.unblock_next(s.webhook_id, s.member) AS has_next`
 
-/** Without announcements, as most batches are, `settle` need not open the tables of events. */
+/** For batches without announcements, which most are, `settle` need not open the event tables. */
 const announcingNothing = (schema: string): Announcing => ({
   chosen: `
   chosen AS (SELECT NULL::uuid AS webhook_id, NULL::integer AS percent, NULL::boolean AS disables WHERE false)`,
@@ -71,7 +71,7 @@ const announcing = (schema: string): Announcing => ({
     AS c (settlement, percent, failing_since, event_id, event_type, at, body, n)
     JOIN settled s ON s.n = c.settlement
   ),
-  -- Of several settlements, only one announces a webhook or disables it.
+  -- Among several settlements, only one announces a webhook or disables it.
   chosen AS MATERIALIZED (
     SELECT DISTINCT ON (a.webhook_id) a.*
     FROM announcements a JOIN locked l ON l.webhook_id = a.webhook_id
@@ -99,15 +99,15 @@ const announcing = (schema: string): Announcing => ({
 })
 
 /**
- * Records attempts, and what happens to their deliveries and webhooks. Each array has one element for
- * each attempt. Returns the positions, from 1, of the attempts whose claim still holds, the result of each,
- * the number of deliveries of announcements, and whether the next delivery of a member is claimable now.
+ * Records attempts and their effects on deliveries and webhooks. Each array has one element per attempt.
+ * Returns a row for each attempt whose claim still holds: its position, from 1, its result, the number of
+ * deliveries for announcements, and whether the member's next delivery is claimable now.
  *
- * - `$3` and `$4`: the lease, and the position of the delivery
+ * - `$3` and `$4`: the lease, and the delivery's position
  * - `$5`: the outcome, which is `delivered`, `later`, `failed`, `disabled` or `released`
  * - `$6`, `$7` and `$8`: when the attempt started, how long it took, and its result as JSON; or NULL
  * - `$9` and `$10`: how long the delivery waits, and how long its webhook is on hold, in milliseconds
- * - `$11`: the events that announce failing and disabled webhooks: an array of `Announcement` as JSON
+ * - `$11`: events that announce failing and disabled webhooks, as a JSON array of `Announcement`
  */
 const settleWith = (schema: string, { chosen, published, result }: Announcing): string => `
   WITH asked AS MATERIALIZED (
@@ -172,7 +172,7 @@ const settleWith = (schema: string, { chosen, published, result }: Announcing): 
         failing_percent = CASE WHEN w.failing_since IS NULL THEN 0
                           ELSE coalesce(c.percent, w.failing_percent) END,
         paused_until = CASE WHEN s.succeeded > 0 THEN NULL
-                     -- One from the future was made before the clock was set back.
+                     -- A time in the future is from before the clock was set back.
                      WHEN w.paused_since > clock_timestamp() THEN clock_timestamp() + s.hold
                      ELSE greatest(w.paused_until, clock_timestamp() + s.hold) END,
         paused_since = clock_timestamp(),
@@ -185,7 +185,7 @@ const settleWith = (schema: string, { chosen, published, result }: Announcing): 
   SELECT ${result}
 `
 
-/** The forms of `settle`. */
+/** The two forms that `settle` has. */
 interface SettleForms {
   readonly silent: string
   /** With `$11`. */
@@ -198,14 +198,14 @@ export const settle = (schema: string): SettleForms => ({
   announcing: settleWith(schema, announcing(schema)),
 })
 
-/** A row of `settle`. */
+/** A row from `settle`. */
 export interface SettledRow extends AcceptedItemRow {
   readonly result: Exclude<SettleResult, "Lapsed">
   /** Whether the member's next delivery, to an ordered webhook, is claimable now. */
   readonly has_next: boolean
 }
 
-/** For each claim of a batch, what came of its settlement. */
+/** For each claim in a batch, the result of its settlement. */
 export const settledOf = (
   all: ReadonlyArray<Settling>,
   rows: ReadonlyArray<SettledRow>,
@@ -228,7 +228,7 @@ const outcomes = {
   Released: "released",
 } as const
 
-/** Replaces what PostgreSQL cannot store in JSON: NUL characters and unpaired surrogates. */
+/** Replaces characters that PostgreSQL cannot store in JSON: NUL and unpaired surrogates. */
 const storable = (_key: string, value: unknown): unknown =>
   typeof value === "string" ? value.replace(/[\0\p{Cs}]/gu, "\ufffd") : value
 
@@ -243,10 +243,10 @@ const holdOf = (settlement: AttemptResult): bigint =>
     ? BigInt(Math.ceil(settlement.holdMillis))
     : 0n
 
-/** An event for `settle`, by the position of its settlement, from 1. Those of one settlement are in their order. */
+/** An event for `settle`, with the position of its settlement, from 1. Events from one settlement are in order. */
 interface Announcement {
   readonly settlement: number
-  /** With the next one, what `FailingAnnouncement` says; missing if the receiver is gone. */
+  /** With `failing_since`, as in `FailingAnnouncement`; missing if the receiver is gone. */
   readonly percent?: number | undefined
   readonly failing_since?: string | undefined
   readonly event_id: EventId
@@ -295,7 +295,7 @@ export const pickSettle = (
     : [forms.announcing, [...params, textParam(JSON.stringify(announcements))]]
 }
 
-/** Ends the waiting deliveries to those of the webhooks `$1` that failures have disabled. */
+/** Ends the waiting deliveries to webhooks in `$1` that failures have disabled. */
 export const endDisabled = (schema: string): string => `
   UPDATE ${schema}.deliveries d SET state = 'failed'
   FROM ${schema}.webhooks w

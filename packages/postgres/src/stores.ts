@@ -1,4 +1,4 @@
-/** Puts the stores together: those of the projects in one schema, and those of what belongs to no project. */
+/** Puts the stores together: the project stores in one schema, and the home stores, which belong to no project. */
 
 import type { Setting } from "@tenure/core/internal"
 import {
@@ -27,12 +27,12 @@ import { type retentionOptions, startRetention } from "./retention.ts"
 import { makeCommitWatcher, makeTransactions } from "./transactions.ts"
 import { makePostgresWebhookStore } from "./webhooks.ts"
 
-/** What the stores of one schema are made with. */
+/** Options for the stores in one schema. */
 interface StoreSettings extends Setting.OutputOf<typeof retentionOptions> {
   readonly listenUrl: string | undefined
 }
 
-/** Makes the stores of the projects in one schema. */
+/** Makes the project stores in one schema. */
 export const makeProjectStores = Effect.fnUntraced(function* (
   executor: Executor,
   notifications: Notifications,
@@ -50,7 +50,7 @@ export const makeProjectStores = Effect.fnUntraced(function* (
   }
 })
 
-/** Makes the stores of what belongs to no project. */
+/** Makes the stores that belong to no project: API keys, rate limits and tickets. */
 export const makeHomeStores = Effect.fnUntraced(function* (
   executor: Executor,
   answers: IdempotencyStore,
@@ -61,7 +61,7 @@ export const makeHomeStores = Effect.fnUntraced(function* (
   )
 })
 
-/** Makes all stores of one schema: those of its projects, and those of what belongs to no project. */
+/** Makes all stores in one schema. */
 export const makeAllStores = Effect.fnUntraced(function* (
   server: Server,
   schema: string,
@@ -88,7 +88,7 @@ export const makeAllStores = Effect.fnUntraced(function* (
   )
 })
 
-/** Sends and receives the notifications of all schemas on a server. */
+/** Sends and receives notifications for all schemas on a server. */
 export const makeServerNotifications = Effect.fnUntraced(function* (
   server: Server,
   schema: string,
@@ -98,7 +98,7 @@ export const makeServerNotifications = Effect.fnUntraced(function* (
   return yield* makeNotifications(makeExecutor(server, schema), makeListener(server, apart))
 })
 
-// The client itself only migrates, and runs what is to be atomic. It opens a connection when that is needed.
+// The client only migrates and runs atomic work, so it opens a connection on demand.
 export const clientConfig = Effect.fnUntraced(function* (url: string) {
   const { connectTimeout = Duration.seconds(10), ...config } = yield* toClientConfig(url, "url")
   return {
@@ -106,7 +106,7 @@ export const clientConfig = Effect.fnUntraced(function* (url: string) {
     connectTimeout,
     maxConnections: 1,
     idleTimeout: "1 second",
-    // A pooler would keep the statements.
+    // A pooler would keep prepared statements.
     prepare: false,
   } as const
 })

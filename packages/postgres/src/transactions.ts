@@ -1,3 +1,5 @@
+/** Joins a host's transactions, and watches for their commits. */
+
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import {
   type Join,
@@ -18,14 +20,14 @@ import { HostTransaction, makeHostTransaction } from "./connection/host-transact
 import { textsParam, uuidsParam } from "./sql/values.ts"
 
 /**
- * Returns the positions, from 1, of the transactions `$1` that have ended, and whether the event in `$2`
- * that was stored in each is committed. An event of a savepoint may be undone by itself.
+ * Returns the positions, from 1, of the transactions `$1` that have ended, and whether the event `$2` in each
+ * is committed. A rollback to a savepoint may undo an event alone.
  */
 const findCommitted = (schema: string): string => `
   SELECT a.n::integer, e.id IS NOT NULL AS is_committed
   FROM unnest($1::text[], $2::uuid[]) WITH ORDINALITY AS a (transaction_id, event_id, n)
   LEFT JOIN ${schema}.events e ON e.id = a.event_id
-  -- Both are as of the same snapshot.
+  -- Both conditions use the same snapshot.
   WHERE pg_visible_in_snapshot(a.transaction_id::xid8, pg_current_snapshot())
 `
 
@@ -35,39 +37,34 @@ interface StoredEvent {
   readonly eventId: string
 }
 
-/** The parameters of `findCommitted`. */
+/** The parameters for `findCommitted`. */
 const findCommittedParams = (stored: ReadonlyArray<StoredEvent>) => [
   textsParam(stored.map(({ transactionId }) => transactionId)),
   uuidsParam(stored.map(({ eventId }) => eventId)),
 ]
 
-/** A row of `findCommitted`. */
+/** A row from `findCommitted`. */
 interface CommittedRow {
   readonly n: number
   readonly is_committed: boolean
 }
 
-/**
- * What waits for transactions of the host to be committed. Only the host's library knows when that is,
- * so Tenure looks.
- */
-
-// How often it looks, while something waits.
+// How often commits are checked while something waits.
 const lookMillis = 100
 
-// What is stored after that, in transactions that stay open, is not waited for.
+// Events beyond this number, in transactions that stay open, are not watched.
 const maxWaiting = 10_000
 
 interface Waiting extends StoredEvent {
   readonly effect: Effect.Effect<void>
 }
 
-/** Runs an effect once an event is committed that was stored in a transaction of the host. */
+/** Runs an effect once an event from a host's transaction is committed. */
 type CommitWatcher = (waiting: Waiting) => Effect.Effect<void>
 
 /**
- * Makes a function that runs an effect once an event is committed, and never if it is rolled back. It
- * looks for as long as the scope is open.
+ * Makes a function that runs an effect once an event is committed, and never if it is rolled back. Only the
+ * host's library knows when a transaction ends, so the watcher polls for as long as the scope is open.
  *
  * @param executor - runs statements where the event is
  */
@@ -92,7 +89,7 @@ export const makeCommitWatcher = Effect.fnUntraced(function* (executor: Executor
 
   yield* isWaiting.await.pipe(
     Effect.andThen(Effect.sleep(lookMillis)),
-    // A database that does not answer is asked again.
+    // During an outage, it keeps polling.
     Effect.andThen(Effect.ignoreCause(look)),
     Effect.forever,
     Effect.forkScoped,
@@ -110,8 +107,6 @@ export const makeCommitWatcher = Effect.fnUntraced(function* (executor: Executor
   return watcher
 })
 
-/** Transactions of the host, opened with a library of its choice. */
-
 const failedBy = (error: SqlError): TransactionFailed =>
   new TransactionFailed({ code: sqlStateOf(error), cause: error.reason.cause })
 
@@ -119,16 +114,16 @@ const toFailed = <E>(error: E): E | TransactionFailed =>
   error instanceof StoreUnavailable && isSqlError(error.cause) ? failedBy(error.cause) : error
 
 /**
- * Makes the ability of the stores to work in transactions of the host.
+ * Makes the service that joins stores to a host's transaction, opened with a library of its choice.
  *
- * @param clients - those of all servers
- * @param watcherOf - returns what watches the events of a project
+ * @param clients - the clients for all servers
+ * @param watcherOf - returns the watcher for events in the project
  */
 export const makeTransactions = (
   clients: readonly [PgClient, ...ReadonlyArray<PgClient>],
   watcherOf: (projectId: ProjectId) => CommitWatcher,
 ): Transactions["Service"] => {
-  /** Has all clients use a connection, whichever of them a statement is for. */
+  /** Makes all clients use one connection, whichever a statement is for. */
   const joined = (connection: Connection) => {
     const context = Context.empty()
     return clients.reduce(
@@ -139,7 +134,7 @@ export const makeTransactions = (
   }
 
   const joinTo = (transaction: HostTransaction): Join => {
-    // Some libraries do not queue statements. And one call must not undo the savepoint of another.
+    // Some libraries do not queue statements, and one call must not undo another's savepoint.
     const turn = Semaphore.makeUnsafe(1)
     return (work) =>
       work.pipe(

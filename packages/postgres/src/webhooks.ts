@@ -1,3 +1,5 @@
+/** The webhook store on PostgreSQL. */
+
 import { initialConcurrency } from "@tenure/core/internal"
 import {
   type ChangeContext,
@@ -48,8 +50,9 @@ import {
 } from "./sql/values.ts"
 
 /**
- * Adds a webhook, unless the project has reached its limit. Returns whether the webhook was added,
- * and whether the project exists, which is known once it is locked: it may have been deleted meanwhile.
+ * Adds a webhook, unless the project has reached its limit. Returns whether the webhook was added, and
+ * whether the project exists. That is known only once it is locked, because it may have been deleted
+ * meanwhile.
  */
 const addWebhook = (schema: string, once: KeyClause): string => `
   WITH project AS MATERIALIZED (
@@ -77,7 +80,7 @@ const headersParams = (headers: StoredWebhook["headers"]) => [
   textParam(headers?.sealed),
 ]
 
-/** The parameters of `addWebhook`. */
+/** The parameters for `addWebhook`. */
 const addWebhookParams = (
   {
     createdAt,
@@ -108,15 +111,13 @@ const addWebhookParams = (
   ...changeContextParams(context),
 ]
 
-/** The row of `addWebhook`. */
+/** The row from `addWebhook`. */
 interface AddedRow {
   readonly added: boolean
   readonly project_exists: boolean
 }
 
-/** What the statements that read webhooks share. */
-
-/** The columns of `WebhookRow`, of a webhook `w`. */
+/** The columns in `WebhookRow`, from a webhook `w`. */
 const webhookColumns = `w.id, w.url, w.secret, w.previous_secret,
          ${millisOf("w.previous_until")} AS previous_until, w.signing_key,
          ${jsonOf("w.event_types")} AS event_types, w.ordered, w.rate, w.description,
@@ -124,7 +125,7 @@ const webhookColumns = `w.id, w.url, w.secret, w.previous_secret,
          ${millisOf("w.disabled_at")} AS disabled_at, w.disabled_by, w.failures,
          ${millisOf("w.failing_since")} AS failing_since`
 
-/** A row with the columns of a webhook. */
+/** A row with a webhook's columns. */
 interface WebhookRow {
   readonly id: string
   readonly url: string
@@ -132,12 +133,12 @@ interface WebhookRow {
   readonly previous_secret: string | null
   readonly previous_until: Integer | null
   readonly signing_key: string | null
-  /** An array of text as JSON. */
+  /** A JSON array of texts. */
   readonly event_types: string | null
   readonly ordered: boolean | null
   readonly rate: number | null
   readonly description: string | null
-  /** An array of text as JSON. */
+  /** A JSON array of texts. */
   readonly header_names: string | null
   readonly headers: string | null
   readonly created_at: Integer
@@ -168,7 +169,7 @@ const eventTypesOf = (json: string | null): StoredWebhook["eventTypes"] => {
   return types.map(EventType)
 }
 
-/** Converts a row to a webhook, with how its latest attempts went. */
+/** Converts a row to a webhook, with the results of its latest attempts. */
 const toWebhook = (projectId: ProjectId, row: WebhookRow): StoredWebhook & Health => ({
   id: WebhookId(row.id),
   projectId,
@@ -188,8 +189,8 @@ const toWebhook = (projectId: ProjectId, row: WebhookRow): StoredWebhook & Healt
 })
 
 /**
- * Returns the webhooks of a project, oldest first. Returns one empty row if the project has none,
- * and no row if the project does not exist.
+ * Returns a project's webhooks, oldest first. Returns one empty row if there are none, and no row if the
+ * project does not exist.
  */
 const listWebhooks = (schema: string): string => `
   SELECT ${webhookColumns}
@@ -199,20 +200,20 @@ const listWebhooks = (schema: string): string => `
   ORDER BY w.position
 `
 
-/** A row of `listWebhooks`. */
+/** A row from `listWebhooks`. */
 type ListedRow = WebhookRow | { readonly id: null }
 
-/** Tells whether a row has a webhook. */
+/** Whether a row has a webhook. */
 const isWebhook = (row: ListedRow): row is WebhookRow => row.id !== null
 
-/** Returns one row with a webhook and how its latest attempts went, if it exists. */
+/** Returns one row with a webhook and the results of its latest attempts, if it exists. */
 const findWebhook = (schema: string): string => `
   SELECT ${webhookColumns}
   FROM ${schema}.webhooks w
   WHERE w.id = $2::uuid AND ${isInProject(schema)}
 `
 
-/** Replaces the secret of a webhook, and keeps the old one for a time. Returns one row if the webhook exists. */
+/** Replaces a webhook's secret, and keeps the old one for a time. Returns one row if the webhook exists. */
 const rotateSecret = (schema: string, once: KeyClause): string => `
   WITH rotated AS (
     UPDATE ${schema}.webhooks
@@ -223,7 +224,7 @@ const rotateSecret = (schema: string, once: KeyClause): string => `
   SELECT subject FROM rotated
 `
 
-/** Adds a signing key to a webhook, unless it has one. Returns the key that the webhook has then. */
+/** Adds a signing key to a webhook, unless it has one. Returns the key that it has then. */
 const addSigningKey = (schema: string): string => `
   WITH kept AS (
     UPDATE ${schema}.webhooks SET signing_key = coalesce(signing_key, $3::text)
@@ -235,7 +236,7 @@ const addSigningKey = (schema: string): string => `
   SELECT signing_key FROM kept
 `
 
-/** Sets columns of a webhook as if no attempt for it had been made, on a condition. */
+/** Resets a webhook's columns on a condition, as if no attempt had been made. */
 const untriedIf = (condition: string): string =>
   Object.entries({
     failures: "0",
@@ -247,9 +248,9 @@ const untriedIf = (condition: string): string =>
     .join(", ")
 
 /**
- * Replaces the settings of a webhook, if they are as expected: `$3` to `$9` by `$10` to `$18`. `$19` has what
- * differs, as JSON, or NULL. If the webhook is disabled by this, sends its id on the channel `$20`. Returns one row if
- * the settings were as expected.
+ * Replaces a webhook's settings, if they are as expected: `$3` to `$9` with `$10` to `$18`. `$19` has the
+ * differences as JSON, or NULL. If this disables the webhook, sends its id on the channel `$20`. Returns one
+ * row if the settings were as expected.
  */
 const updateWebhook = (schema: string, once: KeyClause): string => `
   WITH changed AS (
@@ -277,7 +278,7 @@ const plainParams = ({ description, eventTypes, ordered, rate, url }: WebhookSet
   textParam(description),
 ]
 
-/** The parameters of `updateWebhook` between the ids and the context. */
+/** The parameters for `updateWebhook` between the ids and the context. */
 const updateParams = ({ changes, expected, settings }: WebhookChange, channel: string) => [
   ...plainParams(expected),
   textParam(expected.headers?.sealed),
@@ -290,12 +291,12 @@ const updateParams = ({ changes, expected, settings }: WebhookChange, channel: s
   textParam(channel),
 ]
 
-/** Enables a webhook that is disabled. Returns one row if the webhook exists. */
+/** Enables a webhook. Returns one row if the webhook exists. */
 const enableWebhook = (schema: string, once: KeyClause): string => `
   WITH found AS MATERIALIZED (
     SELECT id, project_number, disabled_by FROM ${schema}.webhooks
     WHERE id = $2::uuid AND ${isInProject(schema)} ${once.condition}
-    -- The audit row has what this changes.
+    -- Locked, because the audit row has what this changes.
     FOR NO KEY UPDATE
   ),
   enabled AS (
@@ -310,10 +311,10 @@ const enableWebhook = (schema: string, once: KeyClause): string => `
 `
 
 /**
- * Removes a webhook, and sends its id on the channel `$3`. This cancels its deliveries, because a
- * claim takes none of a missing webhook. Those that are claimed stay until their lease ends: settlements lock
- * deliveries before webhooks, so changing them here could deadlock, and a claim under way would still add some. No
- * settlement changes them, and no limit counts them. Returns one row if the webhook existed.
+ * Removes a webhook, and sends its id on the channel `$3`. This cancels its deliveries, because a claim takes
+ * none for a missing webhook. Claimed ones stay until their leases end: settlements lock deliveries before
+ * webhooks, so changing them here could deadlock, and a claim under way would still add some. Settlements do
+ * not change them, and limits do not count them. Returns one row if the webhook existed.
  */
 const removeWebhook = (schema: string, once: KeyClause): string => `
   WITH removed AS (
@@ -327,12 +328,12 @@ const removeWebhook = (schema: string, once: KeyClause): string => `
   SELECT id, pg_notify($3::text, id::text) FROM removed
 `
 
-// The secrets of webhooks `w` that sign at `$1`, and the headers.
+// The secrets that sign at `$1` for webhooks `w`, and the headers.
 const usedSecrets = `unnest(ARRAY[
     w.secret, CASE WHEN w.previous_until > $1::timestamptz THEN w.previous_secret END, w.signing_key, w.headers
   ]) AS s (secret)`
 
-/** Returns samples for each key that secrets are encrypted with, as `encryptionKeyOf` of core says. */
+/** Returns sample secrets for each encryption key in use, as identified by `encryptionKeyOf` in core. */
 const encryptionKeys = (schema: string): string => `
   SELECT used.key, sample.webhook_id, sample.project_id, sample.secret
   FROM (
@@ -351,7 +352,7 @@ const encryptionKeys = (schema: string): string => `
   ) sample
 `
 
-/** A row of `encryptionKeys`. */
+/** A row from `encryptionKeys`. */
 interface KeyUseRow {
   readonly key: string
   readonly webhook_id: string
@@ -359,7 +360,7 @@ interface KeyUseRow {
   readonly secret: string
 }
 
-/** Gathers the samples for each key. */
+/** Groups the samples by key. */
 const toKeyUses = (rows: ReadonlyArray<KeyUseRow>): ReadonlyArray<KeyUse> =>
   [...new Set(rows.map(({ key }) => key))].map((keyId) => ({
     keyId,
@@ -370,9 +371,7 @@ const toKeyUses = (rows: ReadonlyArray<KeyUseRow>): ReadonlyArray<KeyUse> =>
     ),
   }))
 
-/** Webhooks on PostgreSQL. */
-
-/** Makes the store. */
+/** Makes the webhook store. */
 export const makePostgresWebhookStore = (
   executor: Executor,
   notifications: Notifications,
@@ -391,7 +390,7 @@ export const makePostgresWebhookStore = (
     remove: withAndWithoutKey(schema, removeWebhook, 6),
   }
 
-  // Deliveries may have waited until a webhook is enabled.
+  // Deliveries may have waited for a webhook to be enabled.
   const notifyAfterCommit = executor.afterCommit(notifications.notify)
 
   const add = Effect.fnUntraced(function* (
@@ -409,7 +408,7 @@ export const makePostgresWebhookStore = (
   })
 
   /**
-   * Changes a webhook that exists, by a statement that then returns a row.
+   * Changes an existing webhook, with a statement that returns a row if it exists.
    *
    * @param further - the parameters between the ids and the context
    */

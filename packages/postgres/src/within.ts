@@ -1,10 +1,9 @@
+/** Converts transactions from a host's library for `tenure.within`. */
+
 import { type Connection, NoTransaction, type Param } from "@tenure/core/store"
 import * as Predicate from "effect/Predicate"
 
-/**
- * Runs a statement. If it rejects, then with the error of the driver, which is a property of the error
- * of the library.
- */
+/** Runs a statement. If the library wraps the driver's error in its own, rejects with the driver's. */
 const rejectWith = async <A>(property: string, run: () => Promise<A>): Promise<A> => {
   try {
     return await run()
@@ -15,7 +14,7 @@ const rejectWith = async <A>(property: string, run: () => Promise<A>): Promise<A
 
 type Rows = ReadonlyArray<object>
 
-/** What is used of a transaction of Drizzle. */
+/** A Drizzle transaction, as far as it is used here. */
 export interface Drizzle {
   readonly _: {
     readonly session: {
@@ -31,15 +30,15 @@ export interface Drizzle {
 
 const isRows = (result: unknown): result is Rows => Array.isArray(result)
 
-/** Each of the drivers below Drizzle has a result of its own: that of `pg`, or an array of rows. */
+/** The driver's result, which Drizzle passes on: an object from `pg`, or an array of rows. */
 const resultOf = (result: unknown): { readonly rows: Rows } =>
   isRows(result) ? { rows: result } : { rows: [], ...Object(result) }
 
 /**
- * Converts a transaction of [Drizzle](https://orm.drizzle.team) for `tenure.within`, with `pg` or with
+ * Converts a [Drizzle](https://orm.drizzle.team) transaction for `tenure.within`, with `pg` or with
  * postgres.js as its driver.
  *
- * @param transaction - the argument of the function that is passed to `db.transaction`
+ * @param transaction - what `db.transaction` passes to its callback
  * @example
  * ```ts
  * import type { NodePgDatabase } from "drizzle-orm/node-postgres"
@@ -57,13 +56,13 @@ const resultOf = (result: unknown): { readonly rows: Rows } =>
  */
 export const fromDrizzle = ({ _: { session } }: Drizzle): Connection => ({
   query: (sql, params) =>
-    // Its own error has the parameters in its message.
+    // Drizzle's error has the parameters in its message.
     rejectWith("cause", async () =>
       resultOf(await session.prepareQuery({ sql, params }, undefined, undefined, false).execute()),
     ),
 })
 
-/** What is used of a transaction of Knex. */
+/** A Knex transaction, as far as it is used here. */
 export interface Knex {
   readonly client: {
     acquireConnection(): PromiseLike<Connection>
@@ -72,9 +71,9 @@ export interface Knex {
 }
 
 /**
- * Converts a transaction of [Knex](https://knexjs.org) for `tenure.within`, with `pg` as its driver.
+ * Converts a [Knex](https://knexjs.org) transaction for `tenure.within`, with `pg` as its driver.
  *
- * @param transaction - the argument of the function that is passed to `knex.transaction`
+ * @param transaction - what `knex.transaction` passes to its callback
  * @example
  * ```ts
  * import type { Knex } from "knex"
@@ -90,7 +89,7 @@ export interface Knex {
  * ```
  */
 export const fromKnex = ({ client }: Knex): Connection => ({
-  // Knex has placeholders of its own. The driver below it takes the statement as it is.
+  // Knex has its own placeholders. Its driver takes the statement as it is.
   query: async (statement, params) => {
     const connection = await client.acquireConnection()
     try {
@@ -101,7 +100,7 @@ export const fromKnex = ({ client }: Knex): Connection => ({
   },
 })
 
-/** A statement as Kysely runs it, without a tree of its parts. */
+/** A raw statement, without a syntax tree, as Kysely runs it. */
 interface RawQuery {
   readonly sql: string
   readonly parameters: ReadonlyArray<Param>
@@ -117,7 +116,7 @@ interface Executor {
   executeQuery(query: RawQuery): PromiseLike<{ readonly rows: ReadonlyArray<unknown> }>
 }
 
-/** What is used of a transaction of Kysely. */
+/** A Kysely transaction, as far as it is used here. */
 export interface Kysely {
   withoutPlugins(): Executor
 }
@@ -130,9 +129,9 @@ const rawQuery = (sql: string, parameters: ReadonlyArray<Param>): RawQuery => ({
 })
 
 /**
- * Converts a transaction of [Kysely](https://kysely.dev) for `tenure.within`.
+ * Converts a [Kysely](https://kysely.dev) transaction for `tenure.within`.
  *
- * @param transaction - the argument of the function that is passed to `db.transaction().execute`
+ * @param transaction - what `db.transaction().execute` passes to its callback
  * @example
  * ```ts
  * import type { Kysely } from "kysely"
@@ -161,7 +160,7 @@ export const fromKysely = (transaction: Kysely): Connection => {
   }
 }
 
-/** What is used of an entity manager of MikroORM. */
+/** A MikroORM entity manager, as far as it is used here. */
 export interface MikroOrm {
   getTransactionContext(): object | undefined
 }
@@ -170,10 +169,10 @@ const isKysely = (transaction: object): transaction is Kysely =>
   "withoutPlugins" in transaction && typeof transaction.withoutPlugins === "function"
 
 /**
- * Converts a transaction of [MikroORM](https://mikro-orm.io) 7 for `tenure.within`. Throws `NoTransaction`
- * if none is open.
+ * Converts a [MikroORM](https://mikro-orm.io) 7 transaction for `tenure.within`. Throws `NoTransaction` if
+ * none is open.
  *
- * @param em - the argument of the function that is passed to `em.transactional`
+ * @param em - what `em.transactional` passes to its callback
  * @example
  * ```ts
  * import type { EntityManager } from "@mikro-orm/postgresql"
@@ -194,15 +193,15 @@ export const fromMikroOrm = (em: MikroOrm): Connection => {
   return fromKysely(transaction)
 }
 
-/** What is used of a transaction of postgres.js. */
+/** A postgres.js transaction, as far as it is used here. */
 export interface PostgresJs {
   unsafe(statement: string, params: Array<Param>): PromiseLike<ReadonlyArray<object>>
 }
 
 /**
- * Converts a transaction of [postgres.js](https://github.com/porsager/postgres) for `tenure.within`.
+ * Converts a [postgres.js](https://github.com/porsager/postgres) transaction for `tenure.within`.
  *
- * @param sql - the argument of the function that is passed to `sql.begin`
+ * @param sql - what `sql.begin` passes to its callback
  * @example
  * ```ts
  * import type { Sql } from "postgres"
@@ -221,14 +220,14 @@ export const fromPostgresJs = (sql: PostgresJs): Connection => ({
   query: async (statement, params) => ({ rows: await sql.unsafe(statement, params) }),
 })
 
-/** What is used of a transaction of Prisma. */
+/** A Prisma transaction, as far as it is used here. */
 export interface Prisma {
   $queryRawUnsafe(statement: string, ...params: Array<Param>): PromiseLike<unknown>
 }
 
 const prismaIsRows = (result: unknown): result is ReadonlyArray<object> => Array.isArray(result)
 
-/** Returns the error with the SQLSTATE as its `code`, which Prisma keeps deep inside of its own. */
+/** Returns an error with the SQLSTATE as its `code`, which Prisma keeps deep inside its own error. */
 const withSqlState = (error: unknown): unknown => {
   if (!Predicate.hasProperty(error, "meta")) return error
   if (!Predicate.hasProperty(error.meta, "driverAdapterError")) return error
@@ -240,10 +239,10 @@ const withSqlState = (error: unknown): unknown => {
 }
 
 /**
- * Converts an interactive transaction of [Prisma](https://www.prisma.io) 7 for `tenure.within`, with
+ * Converts an interactive [Prisma](https://www.prisma.io) 7 transaction for `tenure.within`, with
  * `@prisma/adapter-pg`.
  *
- * @param transaction - the argument of the function that is passed to `prisma.$transaction`
+ * @param transaction - what `prisma.$transaction` passes to its callback
  * @example
  * ```ts
  * import type { Tenure } from "tenure"
@@ -272,16 +271,16 @@ export const fromPrisma = (transaction: Prisma): Connection => ({
   },
 })
 
-/** What is used of an entity manager, or a query runner, of TypeORM. */
+/** A TypeORM entity manager or query runner, as far as it is used here. */
 export interface TypeOrm {
   query(statement: string, params: Array<Param>): Promise<ReadonlyArray<object>>
 }
 
 /**
- * Converts a transaction of [TypeORM](https://typeorm.io) for `tenure.within`.
+ * Converts a [TypeORM](https://typeorm.io) transaction for `tenure.within`.
  *
- * @param manager - the argument of the function that is passed to `dataSource.transaction`, or a query
- *   runner with an open transaction
+ * @param manager - what `dataSource.transaction` passes to its callback, or a query runner with an open
+ *   transaction
  * @example
  * ```ts
  * import type { DataSource } from "typeorm"
@@ -298,6 +297,6 @@ export interface TypeOrm {
  */
 export const fromTypeOrm = (manager: TypeOrm): Connection => ({
   query: (statement, params) =>
-    // Its own error has the parameters.
+    // TypeORM's error has the parameters.
     rejectWith("driverError", async () => ({ rows: await manager.query(statement, params) })),
 })

@@ -20,10 +20,7 @@ export interface BatchOptions<Item, Value, E> {
    * default, it does what `run` does.
    */
   readonly runAlone?: (items: ReadonlyArray<Item>) => Effect.Effect<ReadonlyArray<Value>, E>
-  /**
-   * The item's stack, by its key: a batch processes the items in a stack in order. By default, each item is
-   * alone.
-   */
+  /** The item's stack, by its key: a batch processes the items in a stack in order. By default, each item is alone. */
   readonly stackOf?: (item: Item) => string | undefined
 }
 
@@ -147,9 +144,7 @@ export interface BatcherOptions<Item, Value, E> extends BatchOptions<Item, Value
   readonly leastBeside?: number
   /** Makes items wait for others. */
   readonly gathering?: {
-    /**
-     * How long a batch with fewer than `leastBeside` items waits after the last one began, in milliseconds.
-     */
+    /** How long a batch with fewer than `leastBeside` items waits after the last one began, in milliseconds. */
     readonly millis: number
     /** Whether an item is processed without that wait. */
     readonly isUrgent: (item: Item) => boolean

@@ -16,7 +16,7 @@ import {
 } from "./executor.ts"
 import { HostTransaction } from "./host-transaction.ts"
 
-/** The place of a cell. */
+/** Where a cell is. */
 export interface CellPlace {
   /** Its number, counted from 0. */
   readonly number: number
@@ -26,19 +26,17 @@ export interface CellPlace {
   readonly moving_to: string | null
 }
 
-/** Returns the places of all cells, ordered by number. */
+/** Returns where all cells are, ordered by number. */
 export const listCells = (schema: string): string =>
   `SELECT number, server, moving_to FROM ${schema}.cells ORDER BY number`
 
-/** A cell's schema name, from the name of the home schema. */
+/** A cell's schema name, from the home schema's name. */
 export const cellSchema = (schema: string, number: number): string => `${schema}_${number}`
 
-/**
- * The name that a cell's schema gets at the source when it has moved. Renaming it is what decides a move.
- */
+/** The name that a cell's schema gets at the source when it has moved. Renaming it is what decides a move. */
 export const movedSchema = (schema: string): string => `${schema}_moved`
 
-/** Returns whether a cell has left a server for good, from the name of its schema. */
+/** Returns whether a cell has left a server for good, given its schema's name. */
 const isMoved = (schema: string): string =>
   `SELECT to_regnamespace('${quoted(movedSchema(schema))}') IS NOT NULL
           AND to_regnamespace('${quoted(schema)}') IS NULL AS holds`
@@ -59,10 +57,7 @@ export const switchCellParams = (number: number, from: string, to: string) => [
   textParam(to),
 ]
 
-/**
- * Returns whether the cell on a server is in use, from its schema name. A copy that is still being made is
- * not.
- */
+/** Returns whether the cell on a server is in use, from its schema name. A copy that is still being made is not. */
 export const isOpen = (schema: string): string =>
   `SELECT NOT EXISTS (
      SELECT FROM pg_trigger WHERE tgrelid = to_regclass('${quoted(schema)}.cells') AND tgname = 'closed'
@@ -93,9 +88,9 @@ const placeLifeMillis = 2500
  */
 export const forgottenMillis = placeLifeMillis + longLimitMillis + 1000
 
-/** The places of cells, as far as this process knows. */
+/** Where cells are, as far as this process knows. */
 export interface CellDirectory {
-  /** The name of a cell's server. */
+  /** A cell's server, by name. */
   readonly serverOf: (number: number) => string
   /** Reads the places. Concurrent callers share one read. */
   readonly refresh: Effect.Effect<void, StoreUnavailable>

@@ -24,10 +24,7 @@ const hostOf = (url: URL | undefined): string =>
 const portOf = (url: URL | undefined): number =>
   Number(url?.searchParams.get("port") ?? (url?.port || 5432))
 
-/**
- * Returns the address by the driver's rules: fields take precedence over the URL, and its query over the
- * rest.
- */
+/** Returns the address by the driver's rules: fields take precedence over the URL, and its query over the rest. */
 const addressOf = (config: PgClientConfig): Address => {
   const url = parse(config)
   const host = config.host ?? hostOf(url)

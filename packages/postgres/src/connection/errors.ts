@@ -89,10 +89,7 @@ export const lacksResources = (error: SqlError): boolean =>
 /** Whether the server refused a change because it is read-only, as a standby is. Nothing was changed. */
 export const isReadOnlyRefusal = (error: SqlError): boolean => sqlStateOf(error) === "25006"
 
-/**
- * Whether the other side refused a session setting: a pooler, which has to give the session
- * to others.
- */
+/** Whether the other side refused a session setting: a pooler, which has to give the session to others. */
 export const isRefusedSetting = (error: SqlError): boolean => {
   const state = sqlStateOf(error) ?? ""
   return state.startsWith("08") || ["0A000", "22023", "42704"].includes(state)
@@ -141,9 +138,7 @@ const originOf = (error: unknown): unknown => {
   return error
 }
 
-/**
- * Reduces an error's stack to its message: the stack begins at a socket, and contains no line of the host.
- */
+/** Reduces an error's stack to its message: the stack begins at a socket, and contains no line of the host. */
 const withoutStack = (error: unknown): unknown => {
   if (error instanceof AggregateError) error.errors.forEach(withoutStack)
   if (error instanceof Error) Reflect.set(error, "stack", String(error))

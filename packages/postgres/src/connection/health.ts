@@ -35,7 +35,7 @@ const ping = `
          ) AS working
 `
 
-/** The row of `ping`. */
+/** The row from `ping`. */
 interface PingRow {
   readonly read_only: boolean
   readonly working: ReadonlyArray<number>
@@ -135,10 +135,7 @@ interface Suspect {
 export interface DeadConnectionDetector {
   /** The server processes whose statements are overdue. */
   readonly suspects: () => ReadonlyArray<number>
-  /**
-   * Destroys dead connections, from the processes that are running a statement, and all idle connections with
-   * them.
-   */
+  /** Destroys dead connections, from the processes that are running a statement, and all idle connections with them. */
   readonly end: (working: ReadonlySet<number>) => void
 }
 

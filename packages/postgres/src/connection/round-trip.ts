@@ -33,10 +33,7 @@ export const updateRoundTrip = (
   opening: measured.opening === undefined ? known.opening : follow(known.opening, measured.opening),
 })
 
-/**
- * Lowers the round-trip time after a statement that was faster: a round trip takes no longer than the
- * statement.
- */
+/** Lowers the round-trip time after a statement that was faster: a round trip takes no longer than the statement. */
 export const capRoundTrip = (known: RoundTripTime, millis: number): RoundTripTime =>
   known.roundTrip === undefined || known.roundTrip <= millis
     ? known

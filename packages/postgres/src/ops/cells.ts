@@ -1,4 +1,4 @@
-/** What commands need to look after cells: where they are, how large, and moves between servers. */
+/** Operations for commands about cells: list them, move them, and plan a rebalance. */
 
 import { PgClient } from "@effect/sql-pg"
 import { Setting } from "@tenure/core/internal"
@@ -14,12 +14,10 @@ import { type MoveObserver, type MoveSurroundings, cancelMove, moveCell } from "
 import type { MoveServer } from "./move-checks.ts"
 import { findName } from "./replication.ts"
 
-/** How moves are made. */
-
-// Of other drivers. The server at the other end, which reads the URL, refuses them.
+// Parameters from other drivers, which the server that reads the URL would refuse.
 const driverParameters = ["pgbouncer", "sslaccept"]
 
-/** Returns the URL by which another server reaches one, with the encryption that Tenure itself would use. */
+/** Returns the URL by which another server reaches this one, with the encryption that Tenure itself would use. */
 const replicationUrlOf = (given: string, ssl: unknown): string => {
   const url = parseUrl(given)
   if (url === undefined) return given
@@ -29,7 +27,7 @@ const replicationUrlOf = (given: string, ssl: unknown): string => {
   return url.href
 }
 
-/** Opens a server until the scope closes. Its sessions have no timeouts: to copy a cell may take hours. */
+/** Opens a server until the scope closes. Its sessions have no timeouts, because copying a cell may take hours. */
 const openServer = Effect.fnUntraced(function* (server: ServerOptions) {
   const url = server.listenUrl ?? server.url
   const config = yield* toClientConfig(url, `the URL of ${server.name}`)
@@ -73,7 +71,7 @@ const openAll = Effect.fnUntraced(function* (
 })
 
 /**
- * Moves a cell. If that fails or is interrupted before it is decided, undoes it; see `moveCell`.
+ * Moves a cell. If that fails or is interrupted before it is decided, undoes it (see `moveCell`).
  *
  * @returns whether there was anything to do
  */
@@ -115,20 +113,18 @@ export const runCancelMove = Effect.fnUntraced(function* (
   return yield* cancelMove(yield* openAll(all, schema), number, to)
 }, Effect.scoped)
 
-/** Where cells are, and how large. */
-
 interface PlaceRow extends CellPlace {
-  /** The server with its former tables, which a repetition of the move removes. */
+  /** The server with the cell's former tables, which a repeated move removes. */
   readonly moved_from: string | null
 }
 
-/** A cell. Sizes are `null` while its server does not answer. */
+/** A cell. Sizes are `null` while its server does not respond. */
 export interface CellState extends PlaceRow {
   readonly projects: number | null
   readonly bytes: number | null
-  /** How much is at the target of the move. */
+  /** The bytes at the move's target. */
   readonly copied_bytes: number | null
-  /** How many bytes of the source's log the target has not confirmed yet. */
+  /** How many bytes in the source's log the target has not confirmed yet. */
   readonly lag_bytes: number | null
 }
 
@@ -178,7 +174,7 @@ const stateOf = Effect.fnUntraced(function* (
   return state
 })
 
-/** Returns all cells, in the order of their numbers. */
+/** Returns all cells, ordered by number. */
 export const runListCells = Effect.fnUntraced(function* (
   all: ReadonlyArray<ServerOptions>,
   schema: string | undefined,
@@ -189,7 +185,7 @@ export const runListCells = Effect.fnUntraced(function* (
   return yield* Effect.forEach(places, (place) => stateOf(surroundings, place))
 }, Effect.scoped)
 
-/** One move of a plan. */
+/** One move in a plan. */
 export interface PlannedMove {
   readonly number: number
   readonly from: string
@@ -197,8 +193,8 @@ export interface PlannedMove {
 }
 
 /**
- * Plans as few moves as possible after which the numbers of cells on any two servers differ by one at most. Of a server
- * with too many, the smallest cells move. Moves that have begun come first.
+ * Plans as few moves as possible, after which the cell counts on any two servers differ by at most one. From
+ * a server with too many, the smallest cells move. Moves that have begun come first.
  *
  * @param servers - the names of all servers
  */
@@ -216,7 +212,7 @@ export const planRebalance = (
     cellsOn.set(on, [...(cellsOn.get(on) ?? []), number])
   }
   const least = Math.floor(cells.length / servers.length)
-  // Those with the most keep one more than the others.
+  // The servers with the most cells keep one more than the others.
   const larger = new Set(
     servers
       .toSorted((a, b) => (cellsOn.get(b)?.length ?? 0) - (cellsOn.get(a)?.length ?? 0))

@@ -1,4 +1,4 @@
-/** Statements that read and write whole tables, whatever their columns are. */
+/** Copies everything from one database to another, as a whole or not at all, whatever columns the tables have. */
 
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
@@ -7,12 +7,12 @@ import { beginEpoch } from "../feed.ts"
 import { applyMigrations, checkSchema } from "../schema/migrate.ts"
 import { refuse } from "./move-checks.ts"
 
-/** Sets what the JSON of a row depends on, until the transaction ends. */
+/** Sets the time zone that a row's JSON depends on, until the transaction ends. */
 const waitForWrites = "SET LOCAL TimeZone = 'UTC'"
 
 /**
- * Returns the tables with data, each with its columns and with those that it refers to. Partitions belong
- * to their tables. Which transactions are late means nothing elsewhere.
+ * Returns the tables with data, each with its columns and the tables it refers to. Partitions belong to their
+ * tables. `late_events` is left out, because transaction numbers mean nothing elsewhere.
  */
 const listTables = (schema: string): string => `
   SELECT c.relname AS name, (
@@ -29,7 +29,7 @@ const listTables = (schema: string): string => `
   ORDER BY c.relname
 `
 
-/** The row of `listTables`. */
+/** The row from `listTables`. */
 interface TableRow {
   readonly name: string
   /** Separated by commas. */
@@ -37,10 +37,7 @@ interface TableRow {
   readonly refers_to: ReadonlyArray<string>
 }
 
-/**
- * Returns the number of rows of a table, and a digest of them, in which their order does not count: the
- * sum of a digest of each.
- */
+/** Returns a table's row count, and a digest that does not depend on row order: the sum of the rows' digests. */
 const summarize = (schema: string, { columns, name }: TableRow): string => `
   SELECT count(*)::float8 AS count,
          coalesce(sum(
@@ -49,41 +46,41 @@ const summarize = (schema: string, { columns, name }: TableRow): string => `
   FROM (SELECT ${columns} FROM ${schema}.${name}) t
 `
 
-/** The row of `summarize`. */
+/** The row from `summarize`. */
 interface Summary {
   readonly count: number
   readonly digest: string
 }
 
-/** Deletes the state of an empty feed, for that of another one, whose readers go on. */
+/** Deletes the state of the empty feed, so that the copied state takes its place and readers can go on. */
 const deleteFeedState = (schema: string): string => `DELETE FROM ${schema}.feed_state`
 
-/** Has the next epoch begin: the transactions of what was copied had their numbers elsewhere. */
+/** Makes the next epoch begin, because the copied transaction numbers come from elsewhere. */
 const forgetHistory = (schema: string): string => `UPDATE ${schema}.feed_state SET history = ''`
 
-/** Starts to read the rows of a table. */
+/** Starts to read a table. */
 const startReading = (schema: string, { columns, name }: TableRow): string => `
   DECLARE moved NO SCROLL CURSOR FOR
   SELECT to_json(t)::text AS row FROM (SELECT ${columns} FROM ${schema}.${name}) t
 `
 
-/** Reads up to a number of further rows. */
+/** Reads up to a number of rows. */
 const readNext = (most: number): string => `FETCH ${most} FROM moved`
 
-/** The row of `readOn`: a row of the table, as JSON. */
+/** A row from `readNext`: a table row as JSON. */
 interface ReadRow {
   readonly row: string
 }
 
 const stopReading = "CLOSE moved"
 
-/** Writes rows: a JSON array of them, `$1`. */
+/** Writes the rows in the JSON array `$1`. */
 const write = (schema: string, { columns, name }: TableRow): string => `
   INSERT INTO ${schema}.${name} (${columns}) OVERRIDING SYSTEM VALUE
   SELECT ${columns} FROM json_populate_recordset(NULL::${schema}.${name}, $1::text::json)
 `
 
-/** Returns the last numbers of the sequences that have been used. */
+/** Returns the last numbers from sequences that have been used. */
 const listSequences = (schema: string): string => `
   SELECT * FROM (
     SELECT c.oid::regclass::text AS name,
@@ -93,7 +90,7 @@ const listSequences = (schema: string): string => `
   WHERE last IS NOT NULL
 `
 
-/** The row of `listSequences`. */
+/** The row from `listSequences`. */
 interface SequenceRow {
   readonly name: string
   readonly last: string
@@ -102,7 +99,7 @@ interface SequenceRow {
 /** Continues a sequence `$1` after the number `$2`. */
 const continueSequence = "SELECT setval($1::text::regclass, $2::text::bigint)"
 
-/** Returns the days that have partitions of events, and those with which parts of the audit trail begin. */
+/** Returns the days that have event partitions, and those on which audit parts begin. */
 const listDays = (schema: string): string => `
   SELECT c.relname ~ '^audit_' AS is_of_audit, right(c.relname, 8) AS day
   FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
@@ -110,33 +107,31 @@ const listDays = (schema: string): string => `
     AND c.relname ~ '_[0-9]{8}$'
 `
 
-/** The row of `listDays`. */
+/** The row from `listDays`. */
 interface DayRow {
   readonly is_of_audit: boolean
   readonly day: string
 }
 
-/** Drops the part of the audit trail that begins on a day. */
+/** Drops the audit part that begins on a day. */
 const dropPart = (schema: string, day: string): string => `DROP TABLE ${schema}.audit_${day}`
 
-/** Creates the partitions of a day. */
+/** Creates a day's partitions. */
 const createDay = (schema: string, { day, is_of_audit }: DayRow): string =>
   `SELECT ${schema}.${is_of_audit ? "create_audit_part" : "create_day"}(to_date('${day}', 'YYYYMMDD'))`
 
-/** Moves everything from one database to another, as a whole or not at all. */
-
-// How many rows are in memory at a time. The largest are events, of up to 256 kB.
+// The number of rows in memory at a time. The largest are events, up to 256 kB each.
 const batchSize = 200
 
-/** How far a move has come. */
+/** The progress of a copy. */
 export interface CopyProgress {
   readonly table: string
-  /** How many rows have been written, of all tables, and how many there are. */
+  /** How many rows have been written in all tables; `of` is how many there are. */
   readonly rows: number
   readonly of: number
 }
 
-/** Orders tables so that each comes after those that it refers to. */
+/** Orders tables so that each comes after the tables it refers to. */
 const ordered = (tables: ReadonlyArray<TableRow>): ReadonlyArray<TableRow> => {
   const found: Array<TableRow> = []
   let left = tables
@@ -166,7 +161,7 @@ const summaries = Effect.fnUntraced(function* (
 const isIn = (days: ReadonlyArray<DayRow>, { day, is_of_audit }: DayRow): boolean =>
   days.some((other) => other.day === day && other.is_of_audit === is_of_audit)
 
-/** Creates in a database the partitions of another one. */
+/** Creates the partitions that another database has. */
 export const copyDays = Effect.fnUntraced(function* (
   from: SqlClient,
   to: SqlClient,
@@ -174,7 +169,7 @@ export const copyDays = Effect.fnUntraced(function* (
 ) {
   const wanted = yield* from.unsafe<DayRow>(listDays(schema))
   const existing = yield* to.unsafe<DayRow>(listDays(schema))
-  // Its rows would come before those that it follows.
+  // Rows in such a part would sort before earlier ones.
   const parts = existing.filter((day) => day.is_of_audit && !isIn(wanted, day))
   for (const { day } of parts) yield* to.unsafe(dropPart(schema, day))
   for (const day of wanted) if (!isIn(existing, day)) yield* to.unsafe(createDay(schema, day))
@@ -185,7 +180,7 @@ const copySequences = Effect.fnUntraced(function* (from: SqlClient, to: SqlClien
     yield* to.unsafe(continueSequence, [name, last])
 })
 
-/** Copies a table. Tells after each batch how many rows it had. */
+/** Copies a table. Reports the number of rows after each batch. */
 const copyTable = Effect.fnUntraced(function* (
   from: SqlClient,
   to: SqlClient,
@@ -206,7 +201,7 @@ const copyTable = Effect.fnUntraced(function* (
 const total = (all: ReadonlyMap<string, Summary>): number =>
   [...all.values()].reduce((sum, { count }) => sum + count, 0)
 
-/** Copies everything within a transaction at each end, and compares what both have then. */
+/** Copies everything within one transaction at each end, and compares both ends afterwards. */
 const copy = Effect.fnUntraced(function* (
   from: SqlClient,
   to: SqlClient,
@@ -246,13 +241,12 @@ const copy = Effect.fnUntraced(function* (
 })
 
 /**
- * Copies all tables of a schema to another database, whose tables it creates. They must be empty. At the
- * end, it compares the number and a digest of the rows of each table at both ends. If anything fails,
- * the target has nothing of it. The copy is of one moment: what changes at the source in the meantime is
- * not in it. Nothing else may write to the target.
+ * Copies all tables in a schema to another database, whose tables it creates. They must be empty. At the end,
+ * it compares each table's row count and digest at both ends. If anything fails, the target stays as it was.
+ * The copy shows one moment: later changes at the source are not in it. Nothing else may write to the target.
  *
  * @param schema - the name of the schema, quoted
- * @returns the number of rows of each table
+ * @returns the number of rows in each table
  */
 export const copyDatabase = Effect.fnUntraced(function* (
   source: PgClient,

@@ -1,9 +1,10 @@
 /**
- * Moves a cell from server to server by PostgreSQL's logical replication.
+ * Moves a cell from server to server with PostgreSQL's logical replication.
  *
- * The tables are made at the target, where they refuse changes, and filled by a subscription. When that has caught up,
- * locks stop the writers at the source, until a last row has arrived. Renaming the schema at the source is the
- * decision: before it, everything can be undone, and after it, everything can be completed by repeated steps.
+ * The tables are created at the target, where they refuse changes, and filled by a subscription. When that
+ * has caught up, locks stop writers at the source until a last row has arrived. Renaming the schema at the
+ * source decides the move: before that, everything can be undone, and after it, repeatable steps complete
+ * everything.
  */
 
 import type { PgClient, PgClientConfig } from "@effect/sql-pg/PgClient"
@@ -38,7 +39,7 @@ import {
   waitForCopy,
 } from "./replication.ts"
 
-/** The steps of a move, in their order. */
+/** A move's steps, in order. */
 export const moveSteps = [
   "announced",
   "created",
@@ -52,10 +53,10 @@ export const moveSteps = [
   "switched",
 ] as const
 
-/** A step of a move that has been done. */
+/** A step that has been done. */
 export type MoveStep = (typeof moveSteps)[number]
 
-/** What a caller hears of a move. */
+/** Callbacks about a move. */
 export interface MoveObserver {
   readonly onStep: (step: MoveStep) => Effect.Effect<void>
   readonly onProgress: (progress: MoveProgress) => void
@@ -83,7 +84,7 @@ interface HoldsRow {
   readonly holds: boolean
 }
 
-/** What there is of a cell at both ends. */
+/** The state of a cell at both ends. */
 export interface MoveState {
   /** At the source: the cell's schema. */
   readonly isAtSource: boolean
@@ -93,7 +94,7 @@ export interface MoveState {
   readonly target: "absent" | "closed" | "open"
 }
 
-/** Returns how to go on. */
+/** Decides how to continue. */
 export const decideMove = ({
   isAtSource,
   isDecided,
@@ -201,7 +202,7 @@ const readTables = ({ schema, source }: CellMove) =>
 const qualified = (schema: string, tables: ReadonlyArray<string>): string =>
   tables.map((table) => `${quoted(schema)}.${table}`).join(", ")
 
-// In the order of most statements. The other way around, a writer and the switch would wait for each other.
+// The order in which most statements lock. Otherwise a writer and the switch would wait for each other.
 const writingOrder: ReadonlyArray<string> = [
   "projects",
   "memberships",
@@ -221,7 +222,7 @@ const inWritingOrder = (tables: ReadonlyArray<string>): ReadonlyArray<string> =>
   ...tables.filter((name) => !writingOrder.includes(name)),
 ]
 
-/** Makes the tables at the target, with the same partitions and rights, empty and closed. */
+/** Creates the tables at the target, with the same partitions and rights, empty and closed. */
 const createCopy = (
   { schema, source, target }: CellMove,
   tables: ReadonlyArray<string>,
@@ -256,20 +257,24 @@ interface SequenceRow {
   readonly is_called: boolean
 }
 
-// To commit this makes durable what a subscription has applied before, which commits without waiting for the disk.
+// Committing this also makes durable what the subscription applied before, which commits without waiting for
+// the disk.
 const setSequences = `
   SELECT setval(name::regclass, last::bigint, is_called)
   FROM unnest($1::text[], $2::text[], $3::boolean[]) s (name, last, is_called)
 `
 
-/** How long an attempt holds up writers, at most, if this process stops in the middle. */
+/** How long an attempt holds up writers at most, if this process stops in the middle. */
 const gateLife = "1s"
 
-// A writer that is in the way is waited for again and again, ever less often, for a minute and a half.
+// Waits for a writer in the way again and again, ever less often, for 90 seconds.
 const maxAttempts = 100
 const pauseAfter = (attempts: number): number => Math.min(1000, 50 * attempts)
 
-/** Switches from the source to the target. Before the rename commits, the cell is at the source, and after it, at the target. */
+/**
+ * Switches from the source to the target. Before the rename commits, the cell is at the source; after it, at
+ * the target.
+ */
 const switchOver = Effect.fnUntraced(function* (
   move: CellMove,
   gate: Session,
@@ -283,9 +288,9 @@ const switchOver = Effect.fnUntraced(function* (
   const there = yield* openSession(target.client.config)
   yield* gate(`SET idle_in_transaction_session_timeout = '${gateLife}'`)
 
-  /** Returns whether the cell is at the target now: not if changes did not arrive in time. */
+  /** Returns whether the cell is at the target now. It is not if changes did not arrive in time. */
   const attempt = Effect.gen(function* () {
-    // These locks stop vacuum alone. One that runs ends, or is cancelled.
+    // These locks only stop vacuum. A running one ends, or is cancelled.
     yield* there("BEGIN")
     yield* there(`LOCK TABLE ${all} IN SHARE UPDATE EXCLUSIVE MODE`)
     yield* gate("BEGIN")
@@ -324,18 +329,18 @@ const switchOver = Effect.fnUntraced(function* (
     yield* catchUp(move, name)
   }
   yield* onStep("decided")
-  // If this session has ended meanwhile, `complete` does the same.
+  // If this session has ended, `complete` does the same.
   yield* Effect.ignore(there("COMMIT"))
 }, Effect.scoped)
 
-/** Completes a move that is decided. Any step can be repeated. */
+/** Completes a decided move. Any step can be repeated. */
 const complete = Effect.fnUntraced(function* (move: CellMove, { onStep }: MoveObserver) {
   const { home, homeSchema, number, schema, source, target } = move
   yield* Effect.retry(target.client.unsafe(openCell(schema)), { ...patiently, while: isBlocked })
   yield* onStep("opened")
   const params = switchCellParams(number, source.name, target.name)
   yield* home.unsafe(switchCell(quoted(homeSchema)), params)
-  // Dispatchers look for deliveries there.
+  // Makes dispatchers look for deliveries there.
   yield* target.client.unsafe("SELECT pg_notify($1, 'moved')", [
     textParam(`${quoted(homeSchema)}.deliveries`),
   ])
@@ -343,7 +348,7 @@ const complete = Effect.fnUntraced(function* (move: CellMove, { onStep }: MoveOb
   yield* removeFormer(move)
 })
 
-/** Removes what a completed move has left at the source. */
+/** Removes what a completed move left at the source. */
 const removeFormer = Effect.fnUntraced(function* (move: CellMove) {
   yield* detach(move)
   yield* dropSchema(move.source.client, movedSchema(move.schema))
@@ -353,7 +358,7 @@ const removeFormer = Effect.fnUntraced(function* (move: CellMove) {
 // How long a session that has died may keep its locks.
 const lockMillis = 3000
 
-/** Opens the session at the source that has the locks of the move, until the scope closes. No other run can have it. */
+/** Opens the session at the source that holds the move's locks, until the scope closes. No other run can have it. */
 const lockMove = Effect.fnUntraced(function* ({ schema, source }: CellMove) {
   const gate = yield* openSession(source.client.config)
   const attempt = Effect.map(
@@ -396,7 +401,7 @@ const begin = Effect.fnUntraced(function* (
     `CREATE PUBLICATION ${name} FOR TABLE ${published} WITH (publish_via_partition_root = true)`,
   )
   yield* onStep("published")
-  // By itself, because it waits for the transactions that are open.
+  // A separate statement, because it waits for open transactions.
   yield* source.client.unsafe("SELECT FROM pg_create_logical_replication_slot($1, 'pgoutput')", [
     textParam(name),
   ])
@@ -413,10 +418,10 @@ const begin = Effect.fnUntraced(function* (
   yield* complete(move, observer)
 }, Effect.scoped)
 
-/** Nobody listens. */
+/** An observer that ignores everything. */
 export const silent: MoveObserver = { onStep: () => Effect.void, onProgress: () => {} }
 
-/** What `moveCell` needs of its surroundings. */
+/** The servers and the home that `moveCell` works with. */
 export interface MoveSurroundings {
   readonly home: PgClient
   readonly homeSchema: string
@@ -448,7 +453,7 @@ const makeMove = Effect.fnUntraced(function* (
   return move
 })
 
-/** Removes what an earlier move of a cell has left at its former server. */
+/** Removes what a cell's earlier move left at its former server. */
 const tidy = Effect.fnUntraced(function* (
   surroundings: MoveSurroundings,
   number: number,
@@ -461,7 +466,7 @@ const tidy = Effect.fnUntraced(function* (
     yield* lockMove(move)
     return yield* removeFormer(move)
   }
-  // Its operator has taken the server away, with all that it has.
+  // The operator has removed the server, with everything on it.
   const target = yield* find(servers, server)
   const subscriptions = yield* target.client.unsafe<{ readonly name: string }>(
     `SELECT s.subname AS name FROM pg_subscription s JOIN pg_subscription_rel r ON r.srsubid = s.oid
@@ -473,8 +478,8 @@ const tidy = Effect.fnUntraced(function* (
 }, Effect.scoped)
 
 /**
- * Moves a cell to a server. If an earlier run was interrupted, undoes what is undecided and begins again, or completes
- * what is decided. It leaves what it has done if it fails itself: see `cancelMove`.
+ * Moves a cell to a server. If an earlier run was interrupted, undoes it and begins again, or completes it if
+ * it is decided. If this run fails, it leaves what it has done: see `cancelMove`.
  *
  * @returns whether there was anything to do
  */
@@ -502,7 +507,7 @@ export const moveCell = Effect.fnUntraced(function* (
   if (next === "refuse") return yield* refuse(describeState(move, state))
   if (next === "complete") yield* complete(move, observer)
   else {
-    // Also without a copy: a run may have died after it had dropped that.
+    // Also without a copy, because a run may have died after dropping it.
     yield* undo(move)
     yield* begin(move, gate, wait, observer)
   }

@@ -1,4 +1,4 @@
-/** What a move of a cell needs at both ends, and who has rights on the cell. */
+/** Checks before a cell moves: what both ends need, and which roles have rights on the cell. */
 
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import { TaggedError } from "@tenure/core/internal"
@@ -9,22 +9,22 @@ import { checkSchema } from "../schema/migrate.ts"
 import { quoted } from "../sql/clauses.ts"
 import { textParam, textsParam } from "../sql/values.ts"
 
-/** The move cannot begin or go on. The message says why, and what to do. */
+/** The move cannot begin or continue. The message says why, and what to do. */
 export class MoveRefused extends TaggedError("MoveRefused")<{ readonly message: string }> {}
 
 /** Fails with `MoveRefused`. */
 export const refuse = (message: string) => Effect.fail(new MoveRefused({ message }))
 
-/** An end of a move. */
+/** A server that a cell moves from or to. */
 export interface MoveServer {
   readonly name: string
-  /** A client whose sessions are the server's, without a pooler in between. */
+  /** A client that connects straight to the server, without a pooler. */
   readonly client: PgClient
   /** The URL by which the other end reaches this one. */
   readonly replicationUrl: string
 }
 
-/** A move. */
+/** A cell's move from one server to another. */
 export interface CellMove {
   readonly number: number
   /** The name of the cell's schema. */
@@ -36,7 +36,7 @@ export interface CellMove {
   readonly target: MoveServer
 }
 
-/** The source. */
+/** What was found at the source. */
 export interface SourceState {
   readonly database: string
   readonly wal_level: string
@@ -47,7 +47,7 @@ export interface SourceState {
   readonly free_senders: number
 }
 
-/** The target. */
+/** What was found at the target. */
 export interface TargetState {
   readonly database: string
   readonly may_subscribe: boolean
@@ -55,7 +55,7 @@ export interface TargetState {
   readonly free_workers: number
 }
 
-// Amazon RDS gives these roles in place of the attributes.
+// Amazon RDS has these roles in place of the attributes.
 const hasRole = (role: string, names: string): string =>
   `EXISTS (SELECT FROM pg_roles r WHERE r.rolname IN (${names}) AND pg_has_role(${role}, r.oid, 'USAGE'))`
 
@@ -86,7 +86,7 @@ const inspectTarget = `
 // The subscription itself, and one table at a time.
 const leastWorkers = 2
 
-/** Returns what is missing at both ends, in sentences. */
+/** Returns everything that is missing at both ends, in sentences. */
 export const findProblems = (
   { source, target }: { readonly source: string; readonly target: string },
   from: SourceState,
@@ -131,7 +131,7 @@ export const findProblems = (
   return checks.flatMap(([isMissing, problem]) => (isMissing ? [problem] : []))
 }
 
-/** Roles that have rights on the cell, and the statements that give them the same rights elsewhere. */
+/** Returns roles with rights on the cell, and statements that grant them the same rights elsewhere. */
 const listGrants = (schema: string): string => `
   WITH spaces AS (SELECT * FROM pg_namespace WHERE nspname = '${schema}'),
   grants AS (
@@ -171,7 +171,10 @@ const findAbsentRoles = `
   SELECT name FROM unnest($1::text[]) name WHERE name NOT IN (SELECT rolname FROM pg_roles)
 `
 
-/** Checks both ends. Fails with `MoveRefused` and all that is missing. Returns the rights to be given at the target. */
+/**
+ * Checks both ends. Fails with `MoveRefused`, which names everything that is missing. Returns the rights to
+ * grant at the target.
+ */
 export const checkEnds = Effect.fnUntraced(function* ({ schema, source, target }: CellMove) {
   yield* checkSchema(source.client, quoted(schema))
   const username = decodeURIComponent(parseUrl(source.replicationUrl)?.username ?? "")

@@ -1,4 +1,14 @@
-/** Shows how far a move has come: a bar on a terminal, and a line for each table elsewhere. */
+/**
+ * The command `tenure-postgres-migrate`, and its progress bar.
+ *
+ * Creates the tables, or brings them up to date: `DATABASE_URL=postgres://… tenure-migrate [schema]`.
+ *
+ * With `--from file:./data` or `--from postgres://…`, copies everything from there, into empty tables. `--to`
+ * can take the place of `DATABASE_URL`.
+ *
+ * With `--encrypt-secrets`, encrypts all webhook secrets with the first key in `TENURE_ENCRYPTION_KEY`. With
+ * `--decrypt-secrets`, decrypts them; the variable begins with `plain`.
+ */
 
 import { type ParseArgsOptionsConfig, parseArgs } from "node:util"
 import { PgClient } from "@effect/sql-pg"
@@ -18,14 +28,14 @@ import {
   serversFile,
 } from "./upkeep.ts"
 
-/** Shows progress. */
+/** Shows progress: a bar on a terminal, and a line for each table elsewhere. */
 interface ProgressBar {
   readonly show: (progress: CopyProgress) => void
-  /** Leaves the line of the bar. */
+  /** Leaves the bar's line. */
   readonly end: () => void
 }
 
-/** What a progress is shown on. */
+/** The stream that progress is shown on. */
 interface Output {
   readonly isTTY?: boolean
   readonly write: (text: string) => unknown
@@ -39,7 +49,7 @@ const barOf = ({ of, rows, table }: CopyProgress): string => {
   return `[${"#".repeat(done)}${"-".repeat(width - done)}] ${percent} % ${table}`
 }
 
-// Back to the beginning of the line, which is empty then.
+// Clears the line and returns to its beginning.
 const clear = "\r\u001B[K"
 
 /** Makes a bar. */
@@ -60,16 +70,6 @@ const makeProgressBar = (output: Output): ProgressBar => {
   }
 }
 
-/**
- * The command `tenure-migrate`. Creates the tables, or brings them up to date: `DATABASE_URL=postgres://… tenure-migrate [schema]`.
- *
- * With `--from file:./data` or `--from postgres://…`, copies everything from there, into empty tables.
- * `--to` can take the place of `DATABASE_URL`.
- *
- * With `--encrypt-secrets`, encrypts the secrets of all webhooks with the first key of
- * `TENURE_ENCRYPTION_KEY`. With `--decrypt-secrets`, decrypts them; the variable begins with `plain`.
- */
-
 class UsageError extends Error {
   override readonly name = "UsageError"
 }
@@ -80,13 +80,13 @@ const variable = (name: string, expected: string): string => {
   return value
 }
 
-/** Applies the pending migrations, and tells their numbers. */
+/** Applies pending migrations, and prints their numbers. */
 const applied = (schema: string | undefined) =>
   Effect.map(migrate({ schema }), (numbers) =>
     numbers.length === 0 ? "Nothing to do." : `Applied: ${numbers.join(", ")}.`,
   )
 
-/** Encrypts or decrypts the secrets, and tells how many. */
+/** Encrypts or decrypts the secrets, and prints how many. */
 const rewritten = (schema: string | undefined, direction: Direction) =>
   Effect.map(runRewriteSecrets(schema, direction), (changed) => {
     const done = direction === "encrypt" ? "Encrypted" : "Decrypted"
@@ -102,7 +102,7 @@ const directionOf = (options: Readonly<Record<string, boolean>>): Direction | un
   return decrypts === true ? "decrypt" : undefined
 }
 
-/** Copies everything from another database, and tells how much. */
+/** Copies everything from another database, and prints how much. */
 const moved = Effect.fnUntraced(function* (schema: string | undefined, source: string, load: Load) {
   const from = yield* Effect.map(
     Layer.build(openDatabase(source, "--from", load)),
@@ -167,7 +167,7 @@ const run = async (load: Load): Promise<string> => {
 }
 
 /**
- * Runs the command with the arguments and the environment of the process, and sets its exit code.
+ * Runs the command with the process's arguments and environment, and sets its exit code.
  *
  * @param load - imports `@tenure/embedded`
  */

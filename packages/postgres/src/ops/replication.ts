@@ -10,7 +10,7 @@ import { quoted } from "../sql/clauses.ts"
 import { textParam, uuidParam } from "../sql/values.ts"
 import { type CellMove, refuse } from "./move-checks.ts"
 
-/** How much of a cell has been copied. */
+/** How far the copy of a cell has got. */
 export interface MoveProgress {
   readonly tables: number
   readonly allTables: number
@@ -18,7 +18,7 @@ export interface MoveProgress {
   readonly allBytes: number
 }
 
-/** The name of the publication, the subscription and its slot, which all databases of a server share. */
+/** The name for the publication, the subscription and its slot, which all databases on a server share. */
 export const findName = (schema: string): string =>
   `SELECT 'tenure_move_' || left(md5(current_database() || ' ${schema}'), 16) AS name`
 
@@ -28,7 +28,7 @@ export const readName = ({ schema, source }: CellMove) =>
     ([row]) => row?.name ?? "",
   )
 
-/** Returns the slots at the source of a subscription: its own and those with which tables are copied. */
+/** Returns a pattern for the table copy slots that a subscription has at the source. */
 const findSubscription = `
   SELECT 'pg_' || oid || '\\_sync\\_%\\_' || (SELECT system_identifier FROM pg_control_system()) AS slots
   FROM pg_subscription WHERE subname = $1
@@ -45,7 +45,7 @@ const slotsExist = `
   ) AS holds
 `
 
-/** Ends the subscription at the target without the source, which may be away for good. */
+/** Ends the subscription at the target without the source, which may be gone for good. */
 export const dropSubscription = Effect.fnUntraced(function* (target: SqlClient, name: string) {
   const [found] = yield* target.unsafe<{ readonly slots: string }>(findSubscription, [
     textParam(name),
@@ -59,13 +59,13 @@ export const dropSubscription = Effect.fnUntraced(function* (target: SqlClient, 
 
 export const patiently = { times: 100, schedule: Schedule.spaced("50 millis") }
 
-/** Ends the replication: nothing of it stays behind. */
+/** Ends the replication and removes everything it used. */
 export const detach = Effect.fnUntraced(function* (move: CellMove) {
   const { source, target } = move
   const name = yield* readName(move)
   const copying = yield* dropSubscription(target.client, name)
   const params = [textParam(name), textParam(copying)]
-  // Those who sent to the subscription may take a moment to notice its end.
+  // The senders may take a moment to notice the subscription's end.
   const areGone = Effect.gen(function* () {
     yield* source.client.unsafe(dropSlots, params)
     return !(yield* holds(source.client, slotsExist, params))
@@ -104,7 +104,7 @@ interface SizeRow {
 
 const progressMillis = 20
 
-// Ever less often: a copy may take hours, and each look reads the sizes of all files.
+// Polls ever less often, because a copy may take hours, and each poll reads all file sizes.
 const pauseAfterPoll = (polls: number): number => Math.min(1000, progressMillis * polls)
 
 /** Waits until all tables are copied. */
@@ -134,10 +134,11 @@ export const waitForCopy = Effect.fnUntraced(function* (
   }
 })
 
-// How long writers wait for the last changes to arrive. If that takes longer, they go on, and the switch is tried again.
+// How long writers wait for the last changes to arrive. If that takes longer, they continue, and the switch
+// is tried again.
 export const arrivalMillis = 300
 
-/** Adds a row at the source, which comes after all that is committed, and waits until it is at the target. */
+/** Adds a row at the source, after everything that is committed, and waits until it is at the target. */
 export const sendMarker = Effect.fnUntraced(function* (
   { schema, source, target }: CellMove,
   name: string,
@@ -164,6 +165,6 @@ export const sendMarker = Effect.fnUntraced(function* (
   return (yield* Clock.currentTimeMillis) - since
 })
 
-/** Waits until changes arrive at once. */
+/** Waits until changes arrive without delay. */
 export const catchUp = (move: CellMove, name: string) =>
   Effect.repeat(sendMarker(move, name, Infinity), { until: (millis) => millis < arrivalMillis })

@@ -1,4 +1,4 @@
-/** What commands that look after a database need: to open it, and what they do with it. */
+/** Operations for commands that maintain a database: open, migrate and copy it, move cells, and rewrite secrets. */
 
 import { readFile } from "node:fs/promises"
 import { PgClient } from "@effect/sql-pg"
@@ -41,7 +41,7 @@ export { MoveRefused } from "./move-checks.ts"
 export { type MoveObserver, type MoveStep, silent } from "./move-cell.ts"
 export { type MoveProgress } from "./replication.ts"
 
-/** What is needed of the package `@tenure/embedded`, which only those who have a folder install. */
+/** The functions from `@tenure/embedded`, which is only installed where a folder is used. */
 interface Embedded {
   readonly client: (options: { readonly path: string }) => Layer.Layer<PgClient.PgClient, unknown>
 }
@@ -54,7 +54,7 @@ class PackageMissing extends TaggedError("PackageMissing")<{ readonly message: s
 
 const embedded = "@tenure/embedded"
 
-/** Says what is wrong, in one line. */
+/** Describes an error in one line. */
 export const messageOf = (error: unknown): string => {
   if (isSqlError(error)) return explain(error)
   return error instanceof Error ? error.message : String(error)
@@ -86,8 +86,8 @@ const openServer = (url: string, name: string) =>
 /**
  * Opens a database.
  *
- * @param url - that of a server, or `file:` and the path of a folder
- * @param name - what errors in the URL call it
+ * @param url - a server's URL, or `file:` and a folder's path
+ * @param name - the name for the URL in error messages
  */
 export const openDatabase = (
   url: string,
@@ -100,9 +100,9 @@ const quotedSchema = (schema: string | undefined) =>
   Effect.map(Setting.decode(postgresOptions, { schema }), (settings) => quoted(settings.schema))
 
 /**
- * Brings the tables of a schema up to date, and returns the numbers of the migrations that it applied.
+ * Brings a schema's tables up to date, and returns the numbers of the applied migrations.
  *
- * @param which - `"existing"` if tables that do not exist must not be made: they may have moved
+ * @param which - `"existing"` if missing tables must not be created, because they may have moved
  */
 export const runMigrate = Effect.fnUntraced(function* (
   schema: string | undefined,
@@ -111,12 +111,12 @@ export const runMigrate = Effect.fnUntraced(function* (
   return yield* applyMigrations(yield* PgClient.PgClient, yield* quotedSchema(schema), which)
 })
 
-/** Returns the numbers of the migrations that are not applied yet. Changes nothing. */
+/** Returns the numbers of pending migrations. Changes nothing. */
 export const runPending = Effect.fnUntraced(function* (schema: string | undefined) {
   return yield* pendingMigrations(yield* PgClient.PgClient, yield* quotedSchema(schema))
 })
 
-/** The time of the database, in milliseconds since the epoch. */
+/** The database's time, in milliseconds since the epoch. */
 export const databaseTime = Effect.gen(function* () {
   const client = yield* PgClient.PgClient
   const [row] = yield* client<{
@@ -126,10 +126,10 @@ export const databaseTime = Effect.gen(function* () {
 })
 
 /**
- * Copies everything from one database to another one, whose tables must be empty, as a whole or not at
- * all. What changes at the source in the meantime is not copied; nothing else may write to the target.
+ * Copies everything from one database to another, whose tables must be empty, as a whole or not at all. Later
+ * changes at the source are not copied; nothing else may write to the target.
  *
- * @returns the number of rows of each table
+ * @returns the number of rows in each table
  */
 export const runCopyDatabase = (
   from: PgClient.PgClient,
@@ -139,18 +139,16 @@ export const runCopyDatabase = (
 ): Effect.Effect<ReadonlyMap<string, number>, unknown> =>
   Effect.flatMap(quotedSchema(schema), (name) => copyDatabase(from, to, name, onProgress))
 
-/** A file with several servers, for programs that are configured from outside. */
-
 const servers = Setting.list(serverOptions)
 
-/** What a URL of such a file begins with. */
+/** The prefix in URLs that name a file with several servers, for programs that are configured from outside. */
 const scheme = "servers:"
 
 /** The path of the file that a URL names, if it names one. */
 export const serversFile = (given: string): string | undefined =>
   given.startsWith(scheme) && given.length > scheme.length ? given.slice(scheme.length) : undefined
 
-/** Reads a file. No error has anything of it: it may have passwords. */
+/** Reads a file. Errors contain nothing from it, because it may have passwords. */
 const parse = (path: string) =>
   Effect.tryPromise({
     try: async (): Promise<unknown> => JSON.parse(await readFile(path, "utf8")),
@@ -162,7 +160,7 @@ const parse = (path: string) =>
   })
 
 /**
- * Reads the servers in a file, a JSON array of their options, as `serverOptions` has them.
+ * Reads the servers in a file, a JSON array of `serverOptions`.
  *
  * Fails with `InvalidInput` if the file cannot be read, or an entry is invalid.
  */
@@ -171,18 +169,18 @@ export const readServers = Effect.fnUntraced(function* (path: string) {
   return yield* Effect.fromResult(servers.read(given, path))
 })
 
-/** A schema with tables of Tenure: the home of several servers, or a cell. */
+/** A schema with Tenure's tables: the home of several servers, or a cell. */
 export interface PlacedSchema {
-  /** The name of the schema. */
+  /** The schema's name. */
   readonly name: string
-  /** The URL of its database. */
+  /** The URL of the schema's database. */
   readonly url: string
 }
 
 /**
  * Opens several servers, until the scope closes.
  *
- * @returns their names and clients, of which the first is that of the home
+ * @returns their names and clients, the home first
  */
 const openServers = (all: ReadonlyArray<ServerOptions>) =>
   Effect.forEach(all, ({ name, url }) =>
@@ -194,7 +192,7 @@ const openServers = (all: ReadonlyArray<ServerOptions>) =>
   )
 
 /**
- * Brings the home of several servers up to date, and makes the cells if there are none.
+ * Brings the home up to date, and makes the cells if there are none.
  *
  * @param count - how many cells to make; `undefined` if there are cells already
  */
@@ -207,7 +205,7 @@ export const runMakeCells = Effect.fnUntraced(function* (
   return yield* prepareHome(yield* openServers(all), { schema: name, cells: count, migrate: true })
 }, Effect.scoped)
 
-/** Returns the schemas on several servers, which have tables: the home, and the cells. */
+/** Returns the schemas with tables on several servers: the home, and the cells. */
 export const runListSchemas = Effect.fnUntraced(function* (
   all: ReadonlyArray<ServerOptions>,
   schema: string | undefined,
@@ -233,12 +231,10 @@ export const runListSchemas = Effect.fnUntraced(function* (
   return placed
 }, Effect.scoped)
 
-/** The keys of the environment, and rewriting the secrets of webhooks with them. */
-
 /** Which way secrets are rewritten. */
 export type Direction = "encrypt" | "decrypt"
 
-/** Some secrets are as they were. The message names their webhooks. */
+/** Some secrets could not be rewritten. The message names their webhooks. */
 class SecretsLeft extends TaggedError("SecretsLeft")<{ readonly message: string }> {}
 
 const variable = "TENURE_ENCRYPTION_KEY"
@@ -255,7 +251,7 @@ export const readKeyring = Effect.gen(function* () {
 
 const beginnings = { encrypt: "the key that encrypts", decrypt: '"plain"' } as const
 
-/** Reads the keys. The servers, which have the same ones, must not write secrets the other way. */
+/** Reads the keys. Servers have the same keys, and must not write secrets the other way. */
 const keysTo = Effect.fnUntraced(function* (direction: Direction) {
   const found = (yield* readKeyring) ?? (yield* invalid(`be ${keyringFormat}`))
   if ((found.current === undefined) === (direction === "encrypt"))
@@ -263,7 +259,7 @@ const keysTo = Effect.fnUntraced(function* (direction: Direction) {
   return found
 })
 
-/** Rewrites the secrets of all webhooks with the keys of the environment, and returns how many. */
+/** Rewrites all webhook secrets with the keys from the environment, and returns how many. */
 export const runRewriteSecrets = Effect.fnUntraced(function* (
   schema: string | undefined,
   direction: Direction,

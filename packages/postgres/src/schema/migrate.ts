@@ -1,4 +1,4 @@
-/** Applies the migrations, the files in `migrations`: in order, each one once. */
+/** Applies the migrations, which are the files in `migrations`: in order, each once. */
 
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import { TaggedError } from "@tenure/core/internal"
@@ -8,19 +8,19 @@ import type { SqlError } from "effect/sql/SqlError"
 import { textParam, textsParam } from "../sql/values.ts"
 import { digests, migrations } from "./migrations.generated.ts"
 
-/** The numbers of the migrations after which versions of Tenure without them cannot use the tables. */
+/** Migrations after which earlier Tenure versions cannot use the tables. */
 const breakingMigrations: ReadonlySet<number> = new Set([1])
 
 /**
- * Returns statements for a schema. The files name the schema `tenure`, so that psql and editors read them as
- * they are.
+ * Returns the statements for a schema. The files name the schema `tenure`, so that psql and editors can read
+ * them.
  *
  * @param schema - the name of the schema, quoted
  */
 const statementsFor = (statements: ReadonlyArray<string>, schema: string): ReadonlyArray<string> =>
   statements.map((statement) => statement.replaceAll(/\btenure\./g, () => `${schema}.`))
 
-/** The version of the tables is not the one that this version of Tenure needs. */
+/** The tables have another version than this Tenure version needs. */
 export class SchemaMismatch extends TaggedError("SchemaMismatch")<{
   readonly message: string
 }> {}
@@ -41,7 +41,7 @@ export const schemaExists = (sql: SqlClient, schema: string) =>
 const tableExists = (sql: SqlClient, schema: string) =>
   holds(sql, "SELECT to_regclass($1) IS NOT NULL AS holds", [`${schema}.migrations`])
 
-/** A row of the table of migrations, if it is Tenure's. Those of an earlier version have no digest. */
+/** A row in the migrations table, if it is Tenure's. Rows from an earlier version have no digest. */
 interface AppliedRow {
   readonly version: string | null
   readonly is_breaking: boolean | null
@@ -55,18 +55,18 @@ const readApplied = (schema: string): string => `
   FROM ${schema}.migrations m ORDER BY to_jsonb(m) -> 'version'
 `
 
-/** Which of the tables, views and functions `$2` the schema `$1` has. */
+/** Returns the tables, views and functions in `$2` that the schema `$1` has. */
 const findMade = `
   SELECT name FROM unnest($2::text[]) AS name
   WHERE EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = to_regnamespace($1::text) AND c.relname = name)
      OR EXISTS (SELECT FROM pg_proc p WHERE p.pronamespace = to_regnamespace($1::text) AND p.proname = name)
 `
 
-/** The beginning of a statement that makes or drops a table, a view or a function. */
+/** How statements begin that create or drop a table, a view or a function. */
 const makes =
   /^(CREATE|DROP) (?:OR REPLACE )?(?:UNLOGGED )?(TABLE|VIEW|FUNCTION) (?:IF EXISTS )?tenure\.(\w+)/gm
 
-/** The names of the tables and views that the first migrations have made, and of the functions. */
+/** The tables and views that the first migrations create, and the functions. */
 const madeBy = (count: number) => {
   const relations = new Set<string>()
   const functions = new Set<string>()
@@ -86,12 +86,12 @@ const elsewhere =
   "Export the projects with that version (tenure projects export), and import them with this one into another schema, an empty database or another folder (tenure members import); make API keys and webhooks anew. If you need nothing of it, drop the schema."
 
 /**
- * Returns what is wrong with tables that have these migrations, or `undefined` if this version of Tenure can use them or
+ * Returns an error about tables with these migrations, or `undefined` if this Tenure version can use them or
  * bring them up to date.
  *
- * @param schema - the name of the schema, quoted
- * @param rows - the migrations, in their order
- * @param expected - the digests of the migrations of this version
+ * @param schema - the schema's name, quoted
+ * @param rows - the applied migrations, in order
+ * @param expected - the digests of this version's migrations
  */
 export const problemOf = (
   schema: string,
@@ -113,8 +113,8 @@ export const problemOf = (
 const mismatch = (message: string) => Effect.fail(new SchemaMismatch({ message }))
 
 /**
- * Reads the number of the last applied migration, or 0. Fails with `SchemaMismatch` if this version of Tenure cannot use
- * the tables, or if one is missing.
+ * Reads the last applied migration's number, or 0. Fails with `SchemaMismatch` if this Tenure version cannot
+ * use the tables, or if one is missing.
  */
 const readVersion = Effect.fnUntraced(function* (sql: SqlClient, schema: string) {
   const find = (names: ReadonlyArray<string>) =>
@@ -153,7 +153,7 @@ const lock = Effect.fnUntraced(function* (sql: SqlClient) {
 })
 
 const createMigrationsTable = Effect.fnUntraced(function* (sql: SqlClient, schema: string) {
-  // A user without the right to create schemas can still use an existing one.
+  // A role without the right to create schemas can still use an existing one.
   if (!(yield* schemaExists(sql, schema))) yield* sql.unsafe(`CREATE SCHEMA ${schema}`)
   yield* sql.unsafe(`
     CREATE TABLE IF NOT EXISTS ${schema}.migrations (
@@ -165,7 +165,7 @@ const createMigrationsTable = Effect.fnUntraced(function* (sql: SqlClient, schem
   `)
 })
 
-/** The numbers of the migrations after a version. */
+/** The migrations after a version, by number. */
 const pendingAfter = (version: number): ReadonlyArray<number> =>
   migrations.map((_, index) => index + 1).slice(version)
 
@@ -183,7 +183,7 @@ const outdated = (schema: string, version: number): string =>
     ? `The schema ${schema} has no tables of Tenure. Name the schema that has them, or run tenure migrate, which makes them.`
     : `The schema ${schema} is at version ${version}, but this version of Tenure needs version ${newest}. Run tenure migrate.`
 
-/** Fails while a cell moves: its tables are the same at both ends. */
+/** Fails while a cell moves, because its tables must stay the same at both ends. */
 const refuseInMove = Effect.fnUntraced(function* (sql: SqlClient, schema: string) {
   const query = "SELECT pg_try_advisory_xact_lock_shared(hashtextextended($1, 0)) AS holds"
   if (!(yield* holds(sql, query, [moveLock(schema)])))
@@ -192,7 +192,7 @@ const refuseInMove = Effect.fnUntraced(function* (sql: SqlClient, schema: string
     })
 })
 
-/** The text whose hash is the advisory lock of the process that moves a cell. */
+/** The text whose hash is the advisory lock that a process holds while it moves a cell. */
 export const moveLock = (schema: string): string => `${schema}.move`
 
 /** Applies migrations within a transaction. */
@@ -215,12 +215,12 @@ const migrateWithin = Effect.fnUntraced(function* (
 })
 
 /**
- * Brings the tables of a schema up to date, in one transaction. Several processes may call it at the
- * same time: one migrates, the others wait for it.
+ * Brings a schema's tables up to date, in one transaction. Several processes may call it at the same time:
+ * one migrates, the others wait.
  *
  * @param schema - the name of the schema, quoted
- * @param which - `"existing"` if tables that do not exist must not be made: they may have moved
- * @returns the numbers of the migrations that were applied
+ * @param which - `"existing"` if missing tables must not be created, because they may have moved
+ * @returns the numbers of the applied migrations
  */
 export const applyMigrations = (
   client: PgClient,
@@ -231,7 +231,7 @@ export const applyMigrations = (
   return sql.withTransaction(migrateWithin(sql, schema, which))
 }
 
-/** Creates the tables of a schema and fills them, in one transaction. */
+/** Creates a schema's tables and fills them, in one transaction. */
 export const createTables = <E, R>(
   client: PgClient,
   schema: string,
@@ -241,12 +241,12 @@ export const createTables = <E, R>(
   return sql.withTransaction(Effect.andThen(migrateWithin(sql, schema, "all"), fill(sql)))
 }
 
-/** Returns the numbers of the migrations that are not applied yet. */
+/** Returns the numbers of pending migrations. */
 export const pendingMigrations = Effect.fnUntraced(function* (client: PgClient, schema: string) {
   return pendingAfter(yield* readVersion(client.withoutTransforms(), schema))
 })
 
-/** Fails with `SchemaMismatch` if the tables of a schema are not up to date. */
+/** Fails with `SchemaMismatch` if a schema's tables are not up to date. */
 export const checkSchema = Effect.fnUntraced(function* (client: PgClient, schema: string) {
   const version = yield* readVersion(client.withoutTransforms(), schema)
   if (version < newest) return yield* new SchemaMismatch({ message: outdated(schema, version) })

@@ -1,4 +1,4 @@
-/** Clauses that statements of several modules share. */
+/** Clauses that statements in several modules share: events, sequences, changes, audit rows, idempotency keys. */
 
 import type {
   AuditAction,
@@ -11,17 +11,17 @@ import type {
 } from "@tenure/core/store"
 import { type Integer, instantParam, textParam, textsParam, uuidParam } from "./values.ts"
 
-/** A text after all user ids, also after those that begin with a tilde. */
+/** A text that sorts after all user ids, even those that begin with a tilde. */
 export const afterAllUsers = "\u007f"
 
-/** Quotes the name of a schema. */
+/** Quotes a schema name. */
 export const quoted = (schema: string): string => `"${schema}"`
 
 /**
- * Deletes up to 1000 rows that meet a condition, without those that somebody has locked. Returns one row for each.
+ * Deletes up to 1000 rows that meet a condition, except locked ones. Returns one row for each.
  *
- * It finds them by their places, which takes one plan only. In a join with the limited subquery, the planner may run
- * that anew for each row of the table, and each run finds further rows.
+ * It finds them by `ctid`, for which there is only one plan. In a join with the limited subquery, the planner
+ * may run the subquery again for each row in the table, and each run finds more rows.
  */
 export const deleteSome = (schema: string, table: string, condition: string): string => `
   DELETE FROM ${schema}.${table} WHERE ctid = ANY (ARRAY(
@@ -34,21 +34,21 @@ export const deleteSome = (schema: string, table: string, condition: string): st
 `
 
 /**
- * An expression for the next check of an end date: NULL if nobody has watched end dates yet. `least` of that and
- * of the stored one ignores NULL, and leaves an earlier next check as it is. So an extension that postpones
- * the end changes no column that an index has.
+ * An expression for the next check for an end date. It is NULL if end dates are not watched yet; `least` with
+ * the stored one ignores that, and keeps an earlier next check. So an extension that postpones the end
+ * changes no indexed column.
  */
 export const nextCheckOf = (schema: string, endDate: string): string =>
   `${endDate} - (SELECT x.longest FROM ${schema}.expiry_settings x)`
 
-/** An expression for when a change is made that is asked for at a time, as `changeTime` of core says. */
+/** An expression for the time of a change that is requested at a time. Same rule as `changeTime` in core. */
 export const changeTimeSql = (at: string): string => `greatest(${at}, statement_timestamp())`
 
 /**
- * An expression for the `date_set_at` of a membership `m` that is given an end date. If its own date holds and is the
- * same, it was set before.
+ * An expression for `date_set_at` when a membership `m` gets an end date. If its own date applies and is the
+ * same, the date was set before.
  *
- * @param change - expressions for the date, the time of the change, and the bulk_seq of the project
+ * @param change - expressions for the date, the time of the change, and the project's bulk_seq
  */
 export const dateSetAtSql = ({
   at,
@@ -61,25 +61,23 @@ export const dateSetAtSql = ({
 }): string =>
   `CASE WHEN m.end_date = ${endDate} AND m.seq >= ${bulkSeq} THEN m.date_set_at ELSE ${changeTimeSql(at)} END`
 
-/** What the statements that publish events share. */
-
-/** Whether a webhook `w` receives the events of a project with a type: two expressions. */
+/** Whether a webhook `w` receives a project's events with a type. Takes two expressions. */
 export const receives = (project: string, type: string): string =>
   `w.project_number = ${project} AND w.disabled_at IS NULL
       AND (w.event_types IS NULL OR ${type} = ANY (w.event_types))`
 
-/** An expression for the member of a delivery of the event with a body to a webhook `w`, if that is ordered. */
+/** An expression for a delivery's `member`, from the event body, if the webhook `w` is ordered. */
 export const memberOf = (schema: string, body: string): string =>
   `CASE WHEN w.ordered THEN ${schema}.member_of(${body}) END`
 
 /**
- * The common table expressions `published` and `delivered`: they store the events of `source`, and a
- * delivery of each to every webhook of its project that is enabled and receives its type. `source` has
- * the columns `project_number`, `event_id`, `event_type`, `at`, `body` and `n`, which gives the order; the
- * deliveries of an event are in that of the list of webhooks.
+ * The common table expressions `published` and `delivered`: they store the events in `source`, and one
+ * delivery of each to every enabled webhook in its project that receives its type. `source` has the columns
+ * `project_number`, `event_id`, `event_type`, `at`, `body` and `n`, which gives the order. An event's
+ * deliveries are in the order of the webhook list.
  *
  * @param options.body - an expression for the body, in place of that column
- * @param options.condition - a further condition on a webhook `w` and a row `s` of `source`
+ * @param options.condition - a further condition on a webhook `w` and a row `s` from `source`
  */
 export const eventAndDeliveries = (
   schema: string,
@@ -99,7 +97,7 @@ export const eventAndDeliveries = (
     RETURNING webhook_id
   )`
 
-/** The row for each event or attempt of a batch that the statement accepted. */
+/** One row per event or attempt in the batch that the statement accepted. */
 export interface AcceptedItemRow {
   /** The position in the batch, from 1. */
   readonly n: number
@@ -111,49 +109,45 @@ export const hasDeliveries = (rows: ReadonlyArray<AcceptedItemRow>): boolean =>
   rows.some(({ deliveries }) => deliveries > 0)
 
 /**
- * The numbers of changes, `seq`. A change of one membership takes the next number after that of the membership
- * and that of the project. A bulk extension or an import takes the first number of a new round: it knows that
- * no membership has come so far, without looking at any.
+ * The size of a round. Changes are numbered by `seq`, in rounds: a change to one membership takes the next
+ * number after the last ones used by the membership and the project; a bulk extension or an import takes the
+ * first number in a new round, which no membership has reached, and so need not read any.
  *
- * So the round of no membership is later than that of its project. The membership that is changed as often as a
- * round has numbers takes its number from the project, which is then in the next round.
- */
-
-/**
- * How many numbers a round has. A project can have 90 billion rounds before its numbers are no safe integers: ten
- * bulk extensions a second for 285 years. And a project is locked for every 100,000th change of a member.
+ * So no membership is in a later round than its project. When a membership has used up its round, it takes a
+ * number from the project, which thereby enters the next round.
+ *
+ * A project can have 90 billion rounds, ten bulk extensions a second for 285 years, before its numbers exceed
+ * safe integers. And the project is locked only for every 100,000th change to a member.
  */
 export const round = 100_000
 
-/** An expression for the round of a number. */
+/** An expression for the round that a number is in. */
 export const sequenceRound = (seq: string): string => `${seq} / ${round}`
 
-/** An expression for the first number of the round after that of a number. */
+/** An expression for the first number in the next round. */
 export const nextSequenceRound = (seq: string): string => `(${sequenceRound(seq)} + 1) * ${round}`
 
 /**
- * An expression for the number of a change of a membership, after that of its last change and that of the project, by the
- * function of the migrations, which may lock the project.
+ * An expression for the `seq` that a change to a membership gets, after the last changes to the membership
+ * and to the project. The function in the migrations may lock the project.
  *
- * @param last - an expression for the number of the last change of the membership
+ * @param last - an expression for the `seq` of the membership's last change
  * @param project - the name of a row with the columns `project_number`, `project_seq` and `bulk_seq`
- * @param count - how many changes take numbers: an expression, much less than a round. The last one is returned, and
- *   the others have those before it
+ * @param count - an expression for how many changes take numbers, much less than a round. The last number is
+ *   returned; the others take those before it
  */
 export const nextSeq = (schema: string, last: string, project: string, count = "1"): string =>
   `${schema}.next_seq(greatest(${last}, ${project}.project_seq), ${project}.project_number, ${project}.project_seq, ${project}.bulk_seq, ${count})`
 
-/** The number that `nextSeq` gives to one change, if no other takes it. */
+/** The number that `nextSeq` gives to one change, if no other change takes it. */
 export const expectedSeq = (last: string, projectSeq: string): string => {
   const later = `greatest(${last}, ${projectSeq})`
   return `CASE WHEN ${later} % ${round} < ${round} - 1 THEN ${later} + 1 ELSE ${nextSequenceRound(later)} END`
 }
 
-/** What the statements that change memberships share. */
-
 /**
- * The common table expression `asked`: one row of the parameters that every change has. `$2` is NULL
- * for a change of all memberships, and `$3` is NULL if the change ends a membership.
+ * The common table expression `asked`: one row with the parameters that every change has. `$2` is NULL for a
+ * change to all memberships, and `$3` is NULL if the change ends a membership.
  */
 export const requested = `
   asked AS (
@@ -162,7 +156,7 @@ export const requested = `
            $7::uuid AS event_id, $8::text AS event_type, $9::text AS head, $10::text AS reason, 1 AS n
   )`
 
-/** The parameters of a change to one membership, or to all memberships if `userId` is undefined. */
+/** The parameters for a change to one membership, or to all memberships if `userId` is undefined. */
 export const changeParams = (
   { at, event, origin, projectId, reason }: Change,
   userId: UserId | undefined,
@@ -180,13 +174,13 @@ export const changeParams = (
   textParam(reason),
 ]
 
-/** The row of each of many changes that found what it changes. */
+/** One result row per change in the batch whose target exists. */
 export interface ItemRow extends ChangeRow {
-  /** The position of the change, from 1. */
+  /** The change's position in the batch, from 1. */
   readonly n: number
 }
 
-/** The columns of a locked project. */
+/** The columns to read when a project is locked. */
 export const projectColumns = "id, number, seq, bulk_seq, ending_backfilled_to"
 
 /**
@@ -202,17 +196,18 @@ export const lockedProject = (schema: string, condition = ""): string => `
   )`
 
 /**
- * The common table expression `quick`, for a statement that reads it: its commit does not wait for the disk. A crash of the
- * server may undo it, as a whole, with other commits of this kind, but none that waited.
- * Not for a statement that writes memberships: their versions are numbers of transactions, which a crash has used again.
+ * The common table expression `quick`: if a statement reads it, its commit does not wait for the disk. A
+ * server crash may undo the commit as a whole, together with other such commits, but none that waited. Not
+ * for a statement that writes memberships: their versions are transaction numbers, which are used again after
+ * a crash.
  */
 export const quickCommit = `quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))`
 
-/** The end date of a membership `m` of a project `p`, by the function of the migrations. */
+/** The effective end date of a membership `m` in a project `p`, with the function in the migrations. */
 const effectiveDate = (schema: string, adjusted: string): string =>
   `${schema}.effective_end_date(m.end_date, m.seq, p.bulk_seq, ${adjusted})`
 
-/** An expression for the end date of a membership `m` of a project `p`, as the statement sees them. */
+/** An expression for the effective end date of a membership `m` in a project `p`, as the statement sees them. */
 export const effectiveEndDateSql = (schema: string): string =>
   effectiveDate(
     schema,
@@ -222,17 +217,16 @@ export const effectiveEndDateSql = (schema: string): string =>
   )`,
   )
 
-/** The same in a statement that has locked the project, and may have waited for it. */
+/** The same for a statement that has locked the project, and may have waited for it. */
 export const effectiveDateLocked = (schema: string): string =>
   effectiveDate(schema, `${schema}.date_after_bulk_extensions(m.project_number, m.seq, m.end_date)`)
 
-/** An expression for the number of the last change of a membership `m`, also of one that left its end date. */
+/** An expression for the `seq` of the last change to a membership `m`, including changes that kept its end date. */
 export const lastSeq = "greatest(m.seq, m.dateless_seq)"
 
 /**
- * The common table expressions `ended` and `counted`: they remove the membership of the user `$2` of the
- * locked project. The project's seq is then that of the change, so that the user has a greater one after
- * coming back.
+ * The common table expressions `ended` and `counted`: they remove user `$2` from the locked project. The
+ * project then takes the `seq` of this change, so that the user gets a greater one after coming back.
  *
  * @param condition - a further condition, after others
  */
@@ -249,10 +243,11 @@ export const endedRows = (schema: string, condition = ""): string => `
   )`
 
 /**
- * The same as `publishing`, for events of changes with the column `seq`, and with `head` in place of `body`, as
- * `completeEvent` of core makes them.
+ * The same as `eventAndDeliveries` for events about changes: `source` has the columns `seq` and, in place of
+ * `body`, `head`. Same format as `completeEvent` in core.
  *
- * @param metadata - for events of one membership: an expression for the JSON of its metadata, which may be NULL
+ * @param metadata - for events about one membership: an expression for the JSON of its metadata, which may be
+ *   NULL
  */
 export const publishChange = (schema: string, source: string, metadata?: string): string => {
   const noted =
@@ -263,12 +258,12 @@ export const publishChange = (schema: string, source: string, metadata?: string)
 }
 
 /**
- * The common table expression `audited`, which adds an audit row for each row of `source`. That has
- * the columns `project_number`, `user_id`, `seq`, `from_date`, `to_date`, `at`, `request_id`, `key_id`,
- * `reason` and `n`, which gives the order.
+ * The common table expression `audited`: it adds an audit row for each row in `source`, which has the columns
+ * `project_number`, `user_id`, `seq`, `from_date`, `to_date`, `at`, `request_id`, `key_id`, `reason` and `n`.
+ * `n` gives the order.
  *
- * @param action - an expression in SQL
- * @param otherUser - an expression in SQL for the other user of a move
+ * @param action - an SQL expression
+ * @param otherUser - an SQL expression for the other user in a move
  */
 export const auditRowsAs = (
   schema: string,
@@ -284,18 +279,16 @@ export const auditRowsAs = (
     ORDER BY n
   )`
 
-/** What every statement that changes memberships returns. */
+/** A row that every statement which changes memberships returns. */
 export interface ChangeRow {
-  /** The sequence of the change. */
+  /** The change's `seq`. */
   readonly seq: Integer
-  /** The JSON of the metadata of the membership, of a change of one. */
+  /** The membership's metadata as JSON, for a change to one membership. */
   readonly metadata?: string | null
   readonly deliveries: number
 }
 
-/** What the statements share that change something else than memberships. */
-
-/** The number of the project of what belongs to none. */
+/** The project number of whatever belongs to no project. */
 export const noProjectNumber = 0
 
 const contextFrom = (first: number | undefined): string =>
@@ -304,13 +297,13 @@ const contextFrom = (first: number | undefined): string =>
     : `$${first}::timestamptz, $${first + 1}::text, $${first + 2}::text`
 
 /**
- * The common table expression `audited`, which adds an audit row for each row of `source`. That has the
- * columns `project_number` and `subject`.
+ * The common table expression `audited` for changes to anything but memberships: it adds an audit row for
+ * each row in `source`, which has the columns `project_number` and `subject`.
  *
- * @param first - the number of the first of the three parameters, which `changeContextParams` returns; without it,
- *   `source` has the columns `at`, `request_id` and `key_id`
- * @param action - what happened, as an expression in SQL
- * @param changes - an expression for the JSON of what was replaced
+ * @param first - the number of the first of three parameters, which `changeContextParams` returns; without
+ *   it, `source` has the columns `at`, `request_id` and `key_id`
+ * @param action - an SQL expression for what happened
+ * @param changes - an expression for the replaced settings as JSON
  */
 export const auditRow = (
   schema: string,
@@ -327,39 +320,40 @@ export const auditRow = (
     FROM ${source} s
   )`
 
-/** The parameters of `recording`. */
+/** The parameters for `auditRow`. */
 export const changeContextParams = ({ at, origin }: ChangeContext) => [
   instantParam(at),
   textParam(origin.requestId),
   textParam(origin.keyId),
 ]
 
-/** What the statements share that make a change with an idempotency key once. */
-
-/** The parts of a statement that differ if its change has an idempotency key. */
+/**
+ * The parts that differ between a statement without and with an idempotency key, with which the change is
+ * made only once.
+ */
 export interface KeyClause {
   /** A further condition on the change, after others. */
   readonly condition: string
   /**
-   * Common table expressions, after others, which store the key for each row of `source`.
+   * Common table expressions, after others, which store the key for each row in `source`.
    *
-   * @param answer - an expression for what the answer needs
-   * @param project - an expression for the number of the project with which the key is forgotten
+   * @param answer - an expression for the data that the response needs
+   * @param project - an expression for the number of the project with which the key is deleted
    */
   readonly keeping: (source: string, answer?: string, project?: string | number) => string
 }
 
-/** Whether the project of an answer `k`, if it has one, was not deleted. */
+/** Whether a key `k` belongs to an existing project or to none. */
 export const keyProjectExists = (schema: string): string => `(
         k.project_number = ${noProjectNumber}
         OR EXISTS (SELECT FROM ${schema}.projects o WHERE o.number = k.project_number)
       )`
 
 /**
- * The common table expression `left_over`, which deletes keys of deleted projects: others can have them. Who
- * stores a key counts its rows first, so that they are deleted by then.
+ * The common table expression `left_over`: it deletes keys that belong to deleted projects, because others
+ * may use these. A statement that stores a key counts its rows first, so that they are deleted by then.
  *
- * @param using - the tables besides the answers `k`
+ * @param using - the tables besides the keys `k`
  * @param condition - which keys
  */
 const clearing = (schema: string, using: string, condition: string): string => `,
@@ -371,14 +365,14 @@ const clearing = (schema: string, using: string, condition: string): string => `
 
 const afterClearing = "(SELECT count(*) FROM left_over) l (deleted)"
 
-/** The parts of a statement without an idempotency key. */
+/** The clause for a change without an idempotency key. */
 const always: KeyClause = { condition: "", keeping: () => "" }
 
 /**
- * The parts of a statement with an idempotency key. It changes nothing if the key is known, and is
- * repeated if another statement stores the key at the same time.
+ * The clause for a change with an idempotency key. The statement changes nothing if the key is known, and
+ * runs again if another statement stores the key at the same time.
  *
- * @param first - the number of the first of the statement's parameters for the key
+ * @param first - the number of the statement's first parameter for the key
  */
 const partOf = (schema: string, first: number): KeyClause => {
   const owner = `$${first}::text`
@@ -403,16 +397,16 @@ const partOf = (schema: string, first: number): KeyClause => {
   }
 }
 
-/** The two forms of a statement: for changes without and with an idempotency key. */
+/** A statement's two forms: for changes without and with an idempotency key. */
 export interface StatementForms {
   readonly always: string
   readonly once: string
 }
 
 /**
- * Makes the forms of a statement.
+ * Makes a statement's two forms.
  *
- * @param params - how many parameters both forms have
+ * @param params - the number of parameters in both forms
  */
 export const withAndWithoutKey = (
   schema: string,
@@ -423,27 +417,27 @@ export const withAndWithoutKey = (
   once: statement(schema, partOf(schema, params + 1)),
 })
 
-/** The parts of a statement of many changes that differ if each change has an idempotency key. */
+/** The parts that differ between a batch statement without and with idempotency keys. */
 export interface KeyClauseOfEach {
-  /** The types of further parameters, each with one element for each change. */
+  /** The types of the further parameters, each with one element per change. */
   readonly types: string
-  /** The columns that these are in the rows `a` of what is asked. */
+  /** The columns for these parameters in the rows `a`. */
   readonly columns: string
-  /** The condition on what is asked. */
+  /** The condition on the rows `a`. */
   readonly condition: string
   /**
-   * Common table expressions, after others, which store the keys of the rows of `source`.
+   * Common table expressions, after others, which store the keys for the rows in `source`.
    *
-   * @param answer - an expression for what the answers need
+   * @param answer - an expression for the data that the responses need
    */
   readonly keeping: (source: string, answer?: string) => string
 }
 
 /**
- * The parts of a statement of many changes with different idempotency keys. It makes those whose key is
- * unknown, and is repeated if another statement stores one of the keys at the same time.
+ * The clause for a batch of changes with different idempotency keys. The statement makes those whose key is
+ * unknown, and runs again if another statement stores one at the same time.
  *
- * @param first - the number of the first of the statement's parameters for the keys
+ * @param first - the number of the statement's first parameter for the keys
  */
 const eachPartOf = (schema: string, first: number): KeyClauseOfEach => ({
   types: [0, 1, 2, 3].map((n) => `, $${first + n}::text[]`).join(""),
@@ -452,7 +446,7 @@ const eachPartOf = (schema: string, first: number): KeyClauseOfEach => ({
       SELECT FROM ${schema}.idempotency_keys k
       WHERE k.owner = a.owner AND k.key = a.key AND ${keyProjectExists(schema)}
     )`,
-  // In the same order in all statements, which avoids deadlocks.
+  // All statements store keys in the same order, which avoids deadlocks.
   keeping: (
     source,
     answer = "''",
@@ -466,9 +460,9 @@ const eachPartOf = (schema: string, first: number): KeyClauseOfEach => ({
 })
 
 /**
- * Makes the forms of a statement of many changes.
+ * Makes a batch statement's two forms.
  *
- * @param params - how many parameters both forms have
+ * @param params - the number of parameters in both forms
  */
 export const withAndWithoutKeys = (
   schema: string,
@@ -486,7 +480,7 @@ const onceParams = ({ answer, fingerprint, key, owner }: IdempotencyKey) => [
   textParam(answer),
 ]
 
-/** Returns the form of a statement that a change needs, and all of its parameters. */
+/** Returns the form that a change needs, with all its parameters. */
 export const pickForm = (
   statement: StatementForms,
   params: ReadonlyArray<unknown>,
@@ -496,7 +490,7 @@ export const pickForm = (
     ? [statement.always, params]
     : [statement.once, [...params, ...onceParams(once)]]
 
-/** The same for many changes, of which all have an idempotency key or none has. */
+/** The same for a batch in which all changes or none have an idempotency key. */
 export const pickFormOfEach = (
   statement: StatementForms,
   params: ReadonlyArray<unknown>,
@@ -517,8 +511,6 @@ export const pickFormOfEach = (
       ]
 }
 
-/** What statements share that name a project. */
-
-/** Whether a row is of the project with the id `$1`: all tables have the number of the project. */
+/** Whether a row belongs to the project with the id `$1`: all tables have the project number. */
 export const isInProject = (schema: string): string =>
   `project_number = (SELECT number FROM ${schema}.projects WHERE id = $1::text)`

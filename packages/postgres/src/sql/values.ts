@@ -1,4 +1,4 @@
-/** Statement parameters, sent with the types that the statements declare. */
+/** Values in statements: parameters with their types, and results that look the same through every driver. */
 
 import * as PgTypes from "@effect/sql-pg/PgTypes"
 import * as Result from "effect/Result"
@@ -30,14 +30,14 @@ export const flagsParam = arrayOf<boolean>(PgTypes.OID.bool)
 export const integerParam = nullable<number>(PgTypes.int4)
 export const integersParam = arrayOf<number>(PgTypes.OID.int4)
 
-/** An integer of up to 64 bits. */
+/** A 64-bit integer. */
 export const bigintParam = (value: number | bigint): PgTypes.Parameter =>
   PgTypes.int8(BigInt(value))
 export const bigintsParam = arrayOf<bigint>(PgTypes.OID.int8)
 const float = (value: number): PgTypes.Parameter => PgTypes.float8(value)
 export const floatsParam = arrayOf<number>(PgTypes.OID.float8)
 
-/** Writes an instant. PostgreSQL has no signs of years, and calls the year 0 1 BC. */
+/** Writes an instant. PostgreSQL has no negative years, and calls the year 0 1 BC. */
 const instantText = (millis: number): string => {
   const date = new Date(millis)
   const text = date.toISOString()
@@ -48,28 +48,26 @@ const instantText = (millis: number): string => {
 }
 
 /**
- * An instant, in milliseconds since the epoch. It is sent as text, whose type the statement names: the driver computes
- * microseconds in a double, which has no room for them after the year 4253.
+ * An instant, in milliseconds since the epoch. It is sent as text, whose type the statement names: the driver
+ * would compute microseconds in a double, which is not exact after the year 4253.
  */
 export const instantParam = (millis: number | undefined): string | null =>
   millis === undefined ? null : instantText(millis)
 export const instantsParam = (values: ReadonlyArray<number | undefined>): string =>
   `{${values.map((millis) => (millis === undefined ? "NULL" : `"${instantText(millis)}"`)).join()}}`
 
-/** A duration in milliseconds, sent as a number of days. */
+/** A duration in milliseconds, sent in days. */
 export const daysParam = (millis: number): PgTypes.Parameter => float(millis / 86_400_000)
 
-/**
- * Values that statements return in the same way through every driver. Tenure's statements may run on a
- * connection of the host, whose driver makes dates, arrays and JSON into what the host wishes.
- */
-
-/** An integer of up to 64 bits, as one driver or another returns it. Convert it with `Number`. */
+/** A 64-bit integer as drivers return it, each in its own type. Convert it with `Number`. */
 export type Integer = bigint | number | string
 
 /**
- * An expression for an instant in milliseconds since the epoch, from a `timestamptz`, or for the whole milliseconds of
- * a difference between two.
+ * An expression for an instant in milliseconds since the epoch, from a `timestamptz`, or for a difference
+ * between two in whole milliseconds.
+ *
+ * Statements return such numbers, and JSON as text, because they may run on a host's connection, whose driver
+ * converts dates, arrays and JSON as the host wishes.
  */
 export const millisOf = (instant: string): string =>
   `floor(extract(epoch FROM ${instant}) * 1000)::bigint`
@@ -81,6 +79,6 @@ export const wholeMillisOf = (interval: string): string =>
 /** An expression for a `jsonb` value or an array as JSON text. */
 export const jsonOf = (value: string): string => `to_json(${value})::text`
 
-/** Converts such an instant, which may be missing. */
+/** Converts an instant from `millisOf`, which may be missing. */
 export const toMillis = (millis: Integer | null): number | undefined =>
   millis === null ? undefined : Number(millis)
