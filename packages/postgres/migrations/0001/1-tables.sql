@@ -1,27 +1,29 @@
--- The tables that hold what clients and hosts store, and their indexes.
+-- Tables for everything that clients and hosts store, and their indexes.
 
 CREATE TABLE tenure.projects (
   id                   text COLLATE "C" PRIMARY KEY,
-  -- What all other tables have in place of the id: a project that is created again after it was deleted
-  -- has another number, and nothing of the earlier one.
+  -- All other tables have this number in place of the id. So a project that is created again after it was
+  -- deleted has another number, and nothing from the earlier one.
   number               bigint GENERATED ALWAYS AS IDENTITY UNIQUE,
-  -- The number of memberships and webhooks of the project.
+  -- How many memberships and webhooks the project has.
   membership_count     bigint NOT NULL DEFAULT 0,
   webhook_count        integer NOT NULL DEFAULT 0,
-  -- The seq of the last change of many memberships or, if that is greater, of the end of one.
+  -- The seq of the last change to many memberships or, if that is greater, of the last removal of one.
   seq                  bigint NOT NULL DEFAULT 0,
-  -- The seq of the last bulk extension, also if it was undone: members with a greater one have their own date.
+  -- The seq of the last bulk extension, even if it was undone: members with a greater one have their own
+  -- date.
   bulk_seq             bigint NOT NULL DEFAULT 0,
-  -- When a bulk extension was last made or undone, by the clock of the process or of the database: the earlier one.
+  -- When a bulk extension was last made or undone, by the earlier of the process's and the database's clock.
   bulk_changed_at      timestamptz,
-  -- When the first of those was made or undone, by the same clock, that no pass through the members has looked at.
+  -- The same time for the first one that no pass through the members has seen.
   bulk_unseen_since    timestamptz,
-  -- The seq of the newest bulk extension that is part of the members' own dates.
+  -- The seq of the newest bulk extension that has become part of members' own dates.
   settled_seq          bigint NOT NULL DEFAULT 0,
-  -- When to give every member a next check: a bulk extension may end them then. '-infinity' for at once.
+  -- When to give every member a next check, because a bulk extension may end memberships then. '-infinity'
+  -- means at once.
   next_check_at        timestamptz,
-  -- Members up to this user id have a place in the order of ends, and new ones get one. NULL if nobody has listed
-  -- the ends yet. U+007F comes after all user ids.
+  -- Members up to this user id are in the index for the ending list, and new ones are added to it. NULL if
+  -- the list has not been used yet. U+007F sorts after all user ids.
   ending_backfilled_to text COLLATE "C"
 ) WITH (fillfactor = 50);
 
@@ -29,54 +31,55 @@ CREATE TABLE tenure.memberships (
   project_number         bigint NOT NULL,
   user_id                text COLLATE "C" NOT NULL,
   end_date               timestamptz(3) NOT NULL,
-  -- The seq of the change that set end_date: bulk extensions with a greater one apply to it.
+  -- The seq of the change that set end_date: bulk extensions with a greater one apply.
   seq                    bigint NOT NULL,
-  -- When end_date was set, by the clock of the database or, if that was ahead, of the process. The same date again
-  -- leaves it as it is.
+  -- When end_date was set, by the database's clock or, if that was ahead, the process's. Setting the same
+  -- date again keeps it.
   date_set_at            timestamptz NOT NULL DEFAULT statement_timestamp(),
-  -- The end date before the last change, for the statement that records the change.
+  -- The end date before the last change, for the statement that audits the change.
   previous_end_date      timestamptz(3),
-  -- When to look whether something is to be announced.
+  -- When to check whether there is something to announce.
   next_check_at          timestamptz,
-  -- The end date of the last announcement, and how many seconds before it: 0 for the end itself.
+  -- The last announced end date, and how many seconds before it: 0 for the end itself.
   announced_end          timestamptz(3),
   announced_lead_seconds integer,
-  -- The seq of the last change that left end_date, an announcement or one of the metadata: greater than the one of the
-  -- change before.
+  -- The seq of the last change that kept end_date, which is an announcement or a change to the metadata. It
+  -- is greater than the seq of the change before.
   dateless_seq           bigint,
-  -- The project's bulk_seq when end_date was set, for the list by end dates; NULL without a place in it. If the
-  -- membership was found to have ended, -1 less that.
+  -- The project's bulk_seq when end_date was set, for the ending list; NULL if the membership is not in its
+  -- index. If the membership was found to have ended, -1 minus that.
   ending_generation      bigint,
-  -- A time that end_date is not before; end_date itself if the membership was found to have ended.
+  -- A lower bound for end_date; end_date itself if the membership was found to have ended.
   ending_lower_bound     timestamptz(3),
-  -- A JSON object of texts by name, its names in order; NULL before there was one.
+  -- A JSON object with texts by name, sorted by name; NULL if there never was one.
   metadata               text,
   PRIMARY KEY (project_number, user_id)
 ) WITH (fillfactor = 60);
 
--- The cells of several servers, in the schema that is their home. Without any, this schema has everything.
+-- The cell directory, in the home schema, if there are several servers. If it is empty, this schema has
+-- everything.
 CREATE TABLE tenure.cells (
   number     integer PRIMARY KEY,
-  -- The name of the server with the cell, and when it came there; NULL if it never moved.
+  -- The name of the cell's server, and when the cell came there; NULL if it never moved.
   server     text NOT NULL,
   moved_at   timestamptz,
-  -- The server that it moves to, and the one that still has its former tables.
+  -- The server it is moving to, and the one that still has its former tables.
   moving_to  text,
   moved_from text,
   CHECK (moving_to IS NULL OR moved_from IS NULL)
 );
 
--- A row that has arrived at the target of a move tells that all earlier changes have.
+-- When a row has arrived at a move's target, all earlier changes have.
 CREATE TABLE tenure.move_markers (id uuid PRIMARY KEY);
 
--- The error of a statement whose schema is absent: processes look where the cell is.
+-- Raises the same error as an absent schema, which makes processes look for the cell.
 CREATE FUNCTION tenure.refuse_change() RETURNS trigger LANGUAGE plpgsql
 AS $$
 BEGIN
   RAISE invalid_schema_name USING MESSAGE = 'the cell is still on another server';
 END $$;
 
--- Refuses changes of a cell that is still being copied to this server. Those that are replicated fire no trigger.
+-- Makes a cell refuse changes while it is being copied to this server. Replicated changes fire no trigger.
 CREATE FUNCTION tenure.close_cell() RETURNS void LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -86,7 +89,7 @@ BEGIN
     SELECT c.oid FROM pg_class c
     WHERE c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'tenure.cells'::regclass)
       AND c.relkind IN ('r', 'p') AND c.relpersistence = 'p'
-      -- Of partitions, statements name only these.
+      -- Among partitions, statements name only these.
       AND (NOT c.relispartition OR c.relname ~ '_default$')
   LOOP
     EXECUTE format(
@@ -95,7 +98,7 @@ BEGIN
   END LOOP;
 END $$;
 
--- Opens a cell whose former tables are gone. Every process may do so, again and again.
+-- Opens a cell whose former tables are gone. Any process may do this, repeatedly.
 CREATE FUNCTION tenure.open_cell() RETURNS void LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET lock_timeout = '300ms'
@@ -111,7 +114,7 @@ BEGIN
     EXECUTE format('DROP TRIGGER IF EXISTS closed ON %s', closed);
   END LOOP;
   DELETE FROM tenure.move_markers;
-  -- In the same transaction, because changes would count as those of the epoch before.
+  -- In the same transaction, because changes would otherwise belong to the epoch before.
   IF NOT tenure.begin_epoch() THEN
     RAISE lock_not_available USING MESSAGE = 'transactions keep an epoch of the feed from its beginning';
   END IF;
@@ -123,7 +126,7 @@ CREATE TABLE tenure.api_keys (
   digest       text NOT NULL UNIQUE,
   role         text NOT NULL CHECK (role IN ('client', 'operator', 'admin')),
   name         text,
-  -- Whether the key opens all projects, also those that api_key_projects does not have.
+  -- Whether the key's scope is all projects, not only those in api_key_projects.
   opens_all    boolean NOT NULL,
   created_at   timestamptz NOT NULL,
   expires_at   timestamptz(3),
@@ -145,34 +148,36 @@ CREATE TABLE tenure.webhooks (
   project_number  bigint NOT NULL,
   url             text NOT NULL,
   secret          text NOT NULL,
-  -- The secret before the last rotation, which also signs until the time given.
+  -- The secret before the last rotation, which also signs until this time.
   previous_secret text,
   previous_until  timestamptz,
   -- The Ed25519 key that signs in addition to the secret, if one was requested.
   signing_key     text,
-  -- The types of the events that the webhook receives; NULL for all types.
+  -- The event types that the webhook receives; NULL for all types.
   event_types     text[],
   description     text,
-  -- The names of its own request headers, and the JSON of all, encrypted like a secret; NULL without any.
+  -- The names of the webhook's own request headers, and all headers as JSON, encrypted like a secret; NULL
+  -- without any.
   header_names    text[],
   headers         text,
-  -- Whether a member's events are sent one after another; NULL if it never was so. Of one that was, deliveries
+  -- Whether a member's events are sent one after another; NULL if it never was so. If it ever was, deliveries
   -- may still have a member.
   ordered         boolean,
-  -- How many attempts start in a second at most; NULL without a limit. Its tokens are in rate_limit_buckets, so that a
-  -- claim waits for no transaction that changes the webhook.
+  -- The maximum attempts to start in a second; NULL without a limit. The tokens are in rate_limit_buckets, so
+  -- that a claim waits for no transaction that changes the webhook.
   rate            integer CHECK (rate > 0),
   created_at      timestamptz NOT NULL,
-  -- Since when it is disabled, and by whom: what waits fails if it was disabled because of failures, and
-  -- stays waiting if somebody asked for it.
+  -- Since when it is disabled, and why: waiting deliveries fail if it was because of failures, and keep
+  -- waiting if it was requested.
   disabled_at     timestamptz,
   disabled_by     text CHECK (disabled_by IN ('failures', 'request')),
-  -- The number of failed attempts since the last success, and the time of the first.
+  -- How many attempts have failed since the last success, and when the first did.
   failures        integer NOT NULL DEFAULT 0,
   failing_since   timestamptz,
-  -- The share of the time until it is disabled that was announced, in percent; meaningless before the first failure.
+  -- How much of the time until it is disabled was announced, in percent; meaningless before the first
+  -- failure.
   failing_percent smallint NOT NULL DEFAULT 0,
-  -- No attempt starts before this time, which counts from the other one.
+  -- No attempt starts before this time; the pause began at the other one.
   paused_until    timestamptz,
   paused_since    timestamptz,
   -- How many attempts may be in flight.
@@ -194,9 +199,9 @@ CREATE TABLE tenure.events (
   id             uuid PRIMARY KEY,
   project_number bigint NOT NULL,
   at             timestamptz NOT NULL,
-  -- The transaction that stored the event. The feed follows the order in which these commit.
+  -- The transaction that stored the event. The feed is in the order in which these commit.
   xid            xid8 NOT NULL DEFAULT pg_current_xact_id(),
-  -- Transactions are compared within an epoch only. Its default is set by `begin_epoch`.
+  -- Transactions can only be compared within an epoch. `begin_epoch` sets the default.
   epoch          integer NOT NULL,
   type           text NOT NULL,
   body           text NOT NULL
@@ -210,48 +215,49 @@ CREATE INDEX events_by_age ON tenure.events_default (at);
 
 CREATE TABLE tenure.dispatchers (
   id       uuid PRIMARY KEY,
-  -- When it last reported that it is alive, and since when it has done so every second, by a clock that was
-  -- not set back.
+  -- When it last reported to be alive, and since when it has reported every second by a clock that was not
+  -- set back.
   seen_at  timestamptz NOT NULL,
   since    timestamptz NOT NULL,
   -- When it last claimed something.
   busy_at  timestamptz NOT NULL DEFAULT to_timestamp(0),
-  -- Whether it has no claims and knows of no other: then it reports every 5 seconds.
+  -- Whether it has no claims and knows no other dispatcher: then it reports every 5 seconds.
   is_quiet boolean NOT NULL DEFAULT false,
-  -- A session of its process that holds a lock, at its last report, and the start of the server that has it. NULL
-  -- without one, as through a pooler.
+  -- The session in its process that holds a lock, as of its last report, and that server's start time. NULL
+  -- without one, for example behind a pooler.
   session           uuid,
   server_started_at timestamptz
 ) WITH (fillfactor = 50);
 
--- Since when a dispatcher that reports again has done so every second. Not across a pause, nor when the clock was set
--- back: others had no time to report since then.
+-- Since when a dispatcher that reports now has reported every second. It starts again after a pause, and
+-- after the clock was set back, because others had no time to report since then.
 CREATE FUNCTION tenure.reporting_since(seen_at timestamptz, since timestamptz) RETURNS timestamptz LANGUAGE sql AS $$
   SELECT CASE WHEN seen_at < clock_timestamp() - interval '1 second' OR seen_at > clock_timestamp()
          THEN clock_timestamp() ELSE since END
 $$;
 
--- Whether a dispatcher has missed several reports. A report in the future was made before the clock was set back.
+-- Whether a dispatcher has missed several reports. A report in the future is from before the clock was set
+-- back.
 CREATE FUNCTION tenure.is_silent(seen_at timestamptz, is_quiet boolean) RETURNS boolean LANGUAGE sql AS $$
   SELECT abs(extract(epoch FROM seen_at - clock_timestamp())) > CASE WHEN is_quiet THEN 6.5 ELSE 1.5 END
 $$;
 
--- Whether a session holds its lock, which the server releases when the session ends.
+-- Whether a session holds its lock. The server releases it when the session ends.
 CREATE FUNCTION tenure.is_held(session uuid) RETURNS boolean LANGUAGE sql AS $$
   SELECT NOT pg_try_advisory_xact_lock_shared(hashtextextended(session::text, 0))
 $$;
 
--- In how many seconds a dispatcher counts as gone because its session has ended, unless it reports until then: only its
--- connections may have been cut. NULL if the session goes on, or if it was the server that has ended.
+-- In how many seconds a dispatcher whose session has ended will count as gone, unless it reports before:
+-- perhaps only its connections were cut. NULL if the session goes on, or if the server has restarted since.
 CREATE FUNCTION tenure.gone_in(seen_at timestamptz, session uuid, server_started_at timestamptz)
 RETURNS double precision LANGUAGE sql AS $$
   SELECT CASE WHEN server_started_at = pg_postmaster_start_time() AND NOT tenure.is_held(session)
          THEN 0.6 - abs(extract(epoch FROM seen_at - clock_timestamp())) END
 $$;
 
--- The silence of a dispatcher counts only while the one that notices it could report itself: if the
--- database stands still, all are silent. The end of its session counts only for one whose own goes on: what has ended
--- all sessions has ended no process.
+-- Dispatchers that are gone, as noticed by another. Silence counts only while the other could report itself:
+-- if the database stands still, all are silent. An ended session counts only for a dispatcher whose own goes
+-- on: whatever ended all sessions has ended no process.
 CREATE VIEW tenure.dispatchers_gone AS
 SELECT me.id AS noticed_by, other.id
 FROM tenure.dispatchers me
@@ -265,18 +271,19 @@ CREATE TABLE tenure.deliveries (
   event_id        uuid NOT NULL,
   webhook_id      uuid NOT NULL,
   position        bigint GENERATED ALWAYS AS IDENTITY,
-  -- Fresh ones have waited since they were published, and ready ones are due again.
+  -- Fresh deliveries have waited since they were published; ready ones are due again.
   state           text NOT NULL DEFAULT 'fresh'
                   CHECK (state IN ('fresh', 'ready', 'blocked', 'later', 'failed')),
   next_attempt_at timestamptz NOT NULL,
-  -- When the last attempt was recorded, in whole milliseconds: from then on, it waits until it is due.
+  -- When the last attempt was recorded, in whole milliseconds: its delay counts from then.
   attempted_at    timestamptz,
-  -- How many of its claims have ended, but not those that were released.
+  -- How many claims have ended, without released ones.
   claim_count     integer NOT NULL DEFAULT 0,
   attempts        jsonb NOT NULL DEFAULT '[]',
-  -- Whether it is one of many that were replayed together: all others of its webhook are claimed before it.
+  -- Whether it was replayed together with others: all other deliveries to its webhook are claimed before it.
   is_replay       boolean NOT NULL DEFAULT false,
-  -- Whom the event is about, as `member_of` says, if the webhook was ordered when it was published or replayed.
+  -- The member that the event is about (see `member_of`), if the webhook was ordered when it was published or
+  -- replayed.
   member          bigint,
   PRIMARY KEY (event_id, webhook_id)
   -- Most rows are deleted soon after they are inserted, so vacuum has to run often.
@@ -285,7 +292,7 @@ CREATE TABLE tenure.deliveries (
 CREATE INDEX deliveries_fresh ON tenure.deliveries (webhook_id, position)
 WHERE state = 'fresh';
 
--- A fresh delivery has no entry in those that follow, unless it is ordered.
+-- Fresh deliveries have no entry in the following indexes, unless they are ordered.
 CREATE INDEX deliveries_open ON tenure.deliveries (webhook_id, position)
 WHERE state IN ('ready', 'blocked', 'later');
 
@@ -299,14 +306,14 @@ CREATE INDEX deliveries_due ON tenure.deliveries (next_attempt_at) WHERE state =
 
 CREATE INDEX deliveries_later ON tenure.deliveries (attempted_at) WHERE state = 'later';
 
--- For the next attempt of a webhook, and for its latest ones. A delivery that was not attempted yet is in none of them.
+-- For a webhook's next attempt, and for its latest ones. Deliveries without an attempt are in none of these.
 CREATE INDEX deliveries_next ON tenure.deliveries (webhook_id, next_attempt_at)
 WHERE state = 'later';
 
 CREATE INDEX deliveries_open_attempted ON tenure.deliveries (webhook_id, attempted_at)
 WHERE state IN ('ready', 'blocked', 'later') AND attempted_at IS NOT NULL;
 
--- The open deliveries of a member to an ordered webhook, in their order.
+-- A member's open deliveries to an ordered webhook, in order.
 CREATE INDEX deliveries_of_member ON tenure.deliveries (webhook_id, member, position)
 WHERE member IS NOT NULL AND state <> 'failed';
 
@@ -315,21 +322,21 @@ WHERE state = 'failed' AND attempted_at IS NOT NULL;
 
 CREATE SEQUENCE tenure.lease_ids;
 
--- What dispatchers have claimed: one row for the deliveries of a webhook that were claimed together, until all of them are
--- settled. Their own rows stay as they are meanwhile.
+-- What dispatchers have claimed: one row for the deliveries to a webhook that were claimed together, until
+-- all are settled. The rows in deliveries do not change meanwhile.
 CREATE TABLE tenure.leases (
   webhook_id uuid NOT NULL,
   id         bigint NOT NULL,
   dispatcher uuid NOT NULL,
   until      timestamptz NOT NULL,
-  -- The positions of the deliveries that are not settled, and the member of each if any of them has one.
+  -- The positions of unsettled deliveries, and the member of each if any has one.
   positions  bigint[] NOT NULL,
   members    bigint[],
   PRIMARY KEY (webhook_id, id)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01);
 
--- The least id that can have been made in the same period as another, or so many periods later. Ids that are no
--- UUIDv7 have their own order, which does as well.
+-- The lowest id that can have been made in the same period as another, or this many periods later. Ids that
+-- are no UUIDv7 have their own order, which works as well.
 CREATE FUNCTION tenure.floor_of(id uuid, millis bigint, later integer DEFAULT 0)
 RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT (lpad(to_hex(least(
@@ -337,30 +344,30 @@ RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   )), 12, '0') || repeat('0', 20))::uuid
 $$;
 
--- The least event id in a run that may have an event.
+-- The lowest first event that a run with this event can have.
 CREATE FUNCTION tenure.run_start(event_id uuid) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT tenure.floor_of(event_id, 1024)
 $$;
 
--- Deliveries whose first attempt went well: one row for those of a webhook that were recorded together, with the same
--- result. An event, and what comes before a position, is found in few rows: the events of a row are of the same 1024
--- milliseconds, of which a day has a whole number, and its positions of the same 8192.
+-- Runs: deliveries whose first attempt succeeded, one row for those to a webhook that were recorded together
+-- with the same result. An event or a position is found in few rows: the events in a row are from the same
+-- 1024 milliseconds, which divide a day, and its positions from the same 8192.
 CREATE TABLE tenure.delivered_runs (
   project_number bigint NOT NULL,
   webhook_id     uuid NOT NULL,
-  -- The least of the events.
+  -- The lowest event id.
   first_event    uuid NOT NULL,
   -- No position is lower.
   first_position bigint NOT NULL,
-  -- The highest position of those that are left; NULL if none is.
+  -- The highest position among remaining deliveries; NULL without any.
   last_position  bigint,
   -- When the attempts were recorded, in whole milliseconds.
   attempted_at   timestamptz NOT NULL,
-  -- The result of the attempts as JSON; NULL once no delivery is left.
+  -- The attempts' result as JSON; NULL once no delivery is left.
   result         text,
-  -- The events of persons who were erased: the response to them is not shown any more.
+  -- Events about erased persons: the response to these is not shown any more.
   erased_ids     uuid[] NOT NULL DEFAULT '{}',
-  -- One element of each array for each delivery. The event is NULL once it was replayed.
+  -- The arrays have one element for each delivery. The event is NULL once it was replayed.
   event_ids      uuid[] NOT NULL,
   positions      bigint[] NOT NULL,
   -- When the attempts started, in milliseconds since the epoch, and how long they took, in milliseconds.
@@ -378,7 +385,7 @@ CREATE TABLE tenure.delivered_runs_default PARTITION OF tenure.delivered_runs DE
 
 CREATE INDEX delivered_runs_of_event ON tenure.delivered_runs_default (first_event);
 
--- The record of an attempt, an `Attempt` of core.
+-- An attempt's record, an `Attempt` in core.
 CREATE FUNCTION tenure.record_of(start bigint, duration double precision, result text)
 RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT jsonb_build_object('at', start, 'durationMillis', duration, 'result', result::jsonb)
@@ -389,8 +396,8 @@ CREATE FUNCTION tenure.without_body(result text) RETURNS text LANGUAGE sql IMMUT
   SELECT CASE WHEN result::jsonb ? 'body' THEN jsonb_set(result::jsonb, '{body}', '""')::text ELSE result END
 $$;
 
--- What is left of a run without the deliveries at some places, if some persons are erased. A response stays for as long
--- as a delivery shows it.
+-- What is left in a run without the deliveries at some places, if some persons are erased. A response stays
+-- for as long as a delivery shows it.
 CREATE FUNCTION tenure.rest_of(
   run tenure.delivered_runs, places integer[], erased uuid[],
   OUT event_ids uuid[], OUT last_position bigint, OUT result text
@@ -405,7 +412,7 @@ CREATE FUNCTION tenure.rest_of(
   ) e
 $$;
 
--- Returns the runs of a project that have an event. Steps from webhook to webhook, among the runs of the day.
+-- Returns a project's runs that have an event. Steps from webhook to webhook, among the runs from that day.
 CREATE FUNCTION tenure.runs_of(of_project bigint, of_event uuid) RETURNS SETOF tenure.delivered_runs
 LANGUAGE plpgsql STABLE
 SET plan_cache_mode = force_generic_plan
@@ -433,8 +440,8 @@ BEGIN
   WHERE of_event = ANY (r.event_ids);
 END $$;
 
--- What was delivered after another attempt, or was cancelled, moves here, so that deliveries stays small, and can be
--- dropped by the day of its event.
+-- Deliveries that succeeded after another attempt, or were cancelled. They move here so that deliveries stays
+-- small, and they can be dropped by the event's day.
 CREATE TABLE tenure.finished_deliveries (
   event_id        uuid NOT NULL,
   webhook_id      uuid NOT NULL,
@@ -446,7 +453,7 @@ CREATE TABLE tenure.finished_deliveries (
   PRIMARY KEY (event_id, webhook_id)
 ) PARTITION BY RANGE (event_id);
 
--- Each row is in one of the first two, and in at most one of the others.
+-- Each row is in one of the first two indexes, and in at most one of the others.
 CREATE INDEX deliveries_delivered ON tenure.finished_deliveries (webhook_id, position)
 WHERE state = 'delivered';
 
@@ -462,15 +469,15 @@ WHERE state = 'cancelled' AND attempted_at IS NOT NULL;
 CREATE TABLE tenure.finished_deliveries_default
 PARTITION OF tenure.finished_deliveries DEFAULT;
 
--- How many attempts were made in each quarter of an hour for a webhook, and in each minute for a project, or for
--- all with the number 0. Processes add what they have counted every few seconds; housekeeping deletes old rows.
+-- Attempts per webhook in each 15 minutes, and per project in each minute; project 0 has the total. Processes
+-- add their counts every few seconds; housekeeping deletes old rows.
 CREATE TABLE tenure.delivery_quarters (
   project_number bigint NOT NULL,
   webhook_id     uuid NOT NULL,
   at             timestamptz NOT NULL,
   delivered      integer NOT NULL,
   failed         integer NOT NULL,
-  -- How many took how long: a histogram with the buckets of core.
+  -- A histogram of durations, with the buckets in core.
   answer_times   integer[] NOT NULL,
   PRIMARY KEY (project_number, webhook_id, at)
 ) WITH (fillfactor = 50);
@@ -490,7 +497,7 @@ CREATE INDEX delivery_minutes_by_age ON tenure.delivery_minutes (at);
 CREATE TABLE tenure.idempotency_keys (
   owner          text COLLATE "C" NOT NULL,
   key            text COLLATE "C" NOT NULL,
-  -- The project with which the key is forgotten; 0 if there is none.
+  -- The project with which the key is deleted; 0 if there is none.
   project_number bigint NOT NULL,
   fingerprint    text NOT NULL,
   response       text NOT NULL,
@@ -500,7 +507,8 @@ CREATE TABLE tenure.idempotency_keys (
 
 CREATE INDEX idempotency_keys_by_age ON tenure.idempotency_keys (at);
 
--- Takes as much room as a change, and gives it back. Fails where changes do, for example because the disk is full.
+-- Takes as much room as a change, and gives it back. Fails when changes do, for example because the disk is
+-- full.
 CREATE FUNCTION tenure.try_change() RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
   INSERT INTO tenure.idempotency_keys (owner, key, project_number, fingerprint, response)
@@ -510,24 +518,23 @@ EXCEPTION WHEN SQLSTATE 'TE000' THEN
   NULL;
 END $$;
 
--- A crash of the server empties unlogged tables, which only refills the buckets, and has pages ask for
--- other tickets.
+-- A server crash empties unlogged tables. That only refills the buckets, and makes pages request new tickets.
 CREATE UNLOGGED TABLE tenure.tickets (
   digest     text COLLATE "C" PRIMARY KEY,
   key_id     text COLLATE "C" NOT NULL,
-  -- The digest of the API key; NULL if the host identified whose ticket it is.
+  -- The digest of the API key; NULL if the host identified the ticket's owner.
   key_digest text,
   -- NULL for all projects.
   projects   text[],
-  -- How long it lives from the beginning, and until when.
+  -- The ticket's whole life, and its end.
   life       interval NOT NULL,
   expires_at timestamptz NOT NULL
 );
 
 CREATE INDEX tickets_of_key ON tenure.tickets (key_id, expires_at);
 
--- Adds a ticket and returns a row, unless its key has the maximum of live tickets. A function, because
--- it has to count after it has the lock: other transactions may have added tickets meanwhile.
+-- Adds a ticket and returns a row, unless its key has the maximum number of valid tickets. A function,
+-- because it has to count after it has the lock: other transactions may have added tickets meanwhile.
 CREATE FUNCTION tenure.add_ticket(
   new_digest text, of_key text, of_digest text, of_projects text[], life interval, most integer
 ) RETURNS SETOF integer LANGUAGE plpgsql AS $$
@@ -550,6 +557,6 @@ CREATE UNLOGGED TABLE tenure.rate_limit_buckets (
   id      text COLLATE "C" PRIMARY KEY,
   -- When it is full again if nothing is taken, in microseconds: the theoretical arrival time of GCRA.
   full_at bigint NOT NULL,
-  -- The same of the bucket for bursts, if it is the row of an API key. Both are taken from together.
+  -- The same for the bucket for bursts, in the row of an API key. Both are taken from together.
   burst_full_at bigint
 ) WITH (fillfactor = 70);

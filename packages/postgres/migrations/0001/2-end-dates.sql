@@ -1,8 +1,8 @@
--- End dates, also those that bulk extensions give, and when to announce them.
+-- End dates, including those from bulk extensions, and when to announce them.
 
--- Raises the sequence of a project above `last`, and returns it: it is greater than those of all bulk
--- extensions. Fails, so that the caller begins again, if a bulk extension came after `known_bulk_seq`: the
--- caller has read an end date from before it.
+-- Raises a project's sequence above `last`, and returns it: it is greater than those of all bulk extensions.
+-- Fails, so that the caller begins again, if a bulk extension came after `known_bulk_seq`: the caller has
+-- read an older end date.
 CREATE FUNCTION tenure.take_seq(of_project bigint, last bigint, known_bulk_seq bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -17,26 +17,27 @@ BEGIN
   RETURN coalesce(taken, last + 1);
 END $$;
 
--- The number of a change of a membership, or that of the last one of `count`: after `later`, which is the number of the
--- last change of the membership or of its project. Where the round ends, it locks the project, in a statement that does
--- not update it otherwise. So it does where the membership is in a later round than the project: the statement has read
--- that before a bulk extension. One expression, so that the planner puts it into the statements that call it.
+-- The number for a change to a membership, or the last of `count` numbers. It comes after `later`, the number
+-- of the last change to the membership or its project. Where the round ends, this locks the project, which
+-- the statement does not update otherwise. So it does where the membership is in a later round than the
+-- project, because the statement has then read the project before a bulk extension. One expression, so that
+-- the planner inlines it.
 CREATE FUNCTION tenure.next_seq(later bigint, of_project bigint, project_seq bigint, bulk_seq bigint, count bigint)
 RETURNS bigint LANGUAGE sql VOLATILE AS $$
   SELECT CASE WHEN later % 100000 < 100000 - count AND later / 100000 = project_seq / 100000 THEN later + count
          ELSE tenure.take_seq(of_project, (later / 100000 + 1) * 100000 - 1, bulk_seq) + count - 1 END
 $$;
 
--- What bulk extensions make of an end date: they add to it, and raise it to a minimum. NULL is absent: without a
--- date or an addition, only the minimum counts. Nothing ends after the year 9999. `adjust` in core is the same rule.
--- One expression without subqueries, so that the planner puts it into the statements that call it.
+-- An end date after bulk extensions, which add to it, and raise it to a minimum. NULL means absent: without a
+-- date or an addition, only the minimum counts. Nothing ends after the year 9999. Same rule as `adjust` in
+-- core. One expression without subqueries, so that the planner inlines it.
 CREATE FUNCTION tenure.adjusted_end_date(end_date timestamptz, addition interval, minimum timestamptz)
 RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT CASE WHEN end_date + addition IS NULL THEN minimum
          ELSE greatest(least(end_date + addition, timestamptz '9999-12-31 23:59:59.999+00'), minimum) END
 $$;
 
--- The bulk extensions of a project, as a log.
+-- A log of bulk extensions in each project.
 CREATE TABLE tenure.bulk_extensions (
   project_number    bigint NOT NULL REFERENCES tenure.projects (number) ON DELETE CASCADE,
   seq               bigint NOT NULL,
@@ -45,16 +46,18 @@ CREATE TABLE tenure.bulk_extensions (
   mode              text NOT NULL CHECK (mode IN ('set', 'never_shorten', 'extend_by')),
   end_date          timestamptz(3),
   extend_by         interval,
-  -- What it makes of an end date: nothing once it is undone. After those that were joined with it.
+  -- The extension's effect on an end date: none once it is undone. It includes extensions that were joined
+  -- with it.
   own_addition      interval,
   own_minimum       timestamptz(3),
-  -- What it and all later ones make of an end date together.
+  -- The effect together with all later ones.
   addition          interval,
   minimum           timestamptz(3),
-  -- A settled one is part of the members' own dates, or joined with the next one. One that is settling cannot be undone.
+  -- A settled extension is part of members' own dates, or joined with the next one. A settling one cannot be
+  -- undone.
   state             text NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'settling', 'settled')),
   at                timestamptz NOT NULL,
-  -- When it was made and undone, by the clocks of date_set_at in memberships.
+  -- When it was made and undone, by the same clocks as date_set_at in memberships.
   date_set_at       timestamptz NOT NULL DEFAULT statement_timestamp(),
   date_reset_at     timestamptz,
   request_id        text,
@@ -64,34 +67,35 @@ CREATE TABLE tenure.bulk_extensions (
   undone_at         timestamptz,
   undone_request_id text,
   undone_key_id     text,
-  -- Members up to this user id have it in their own dates, and all before it.
+  -- Members up to this user id have it, and all before it, in their own dates.
   settled_to        text COLLATE "C" NOT NULL DEFAULT '',
   made_in           xid8 NOT NULL DEFAULT pg_current_xact_id(),
   PRIMARY KEY (project_number, seq),
   CHECK ((mode = 'extend_by') = (extend_by IS NOT NULL) AND (mode = 'extend_by') = (end_date IS NULL))
 );
 
--- Those that end dates follow from.
+-- The extensions that end dates follow from.
 CREATE INDEX bulk_extensions_kept ON tenure.bulk_extensions (project_number, seq) WHERE state <> 'settled';
 
 CREATE INDEX bulk_extensions_settling ON tenure.bulk_extensions (project_number, seq) WHERE state = 'settling';
 
--- The rule, as `effectiveEndDate` says it in core, in one expression for the same reason. `adjusted` is used once: a
--- subquery may find the first bulk extension after `own_seq` and adjust the date by it, and runs only if there is one.
+-- The effective end date. Same rule as `effectiveEndDate` in core, in one expression for the same reason.
+-- `adjusted` is used once: a subquery may find the first bulk extension after `own_seq` and adjust the date
+-- by it, and runs only if there is one.
 CREATE FUNCTION tenure.effective_end_date(
-  -- The date of the last change of the membership alone, and its seq.
+  -- The date that the last change to this membership alone set, and its seq.
   own_date timestamptz, own_seq bigint,
-  -- Of the project.
+  -- The project's bulk_seq.
   bulk_seq bigint,
   adjusted timestamptz
 ) RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  -- A statement that has waited for the row of the project may not see the bulk extension that it tells of.
+  -- A statement that has waited for the project row may not see the bulk extension that the row mentions.
   SELECT CASE WHEN own_seq >= bulk_seq THEN own_date ELSE coalesce(adjusted, own_date) END
 $$;
 
--- Returns an end date after all bulk extensions later than `own_seq`. This function and the next ones are volatile:
--- they read what was committed before their caller got the lock on the project, although its statement may have begun
--- earlier.
+-- Returns an end date after all bulk extensions later than `own_seq`. This function and the next ones are
+-- volatile: they read what was committed before their caller locked the project, although its statement may
+-- have begun earlier.
 CREATE FUNCTION tenure.date_after_bulk_extensions(of_project bigint, own_seq bigint, own_date timestamptz)
 RETURNS timestamptz LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
@@ -101,9 +105,9 @@ BEGIN
   );
 END $$;
 
--- Joins settling bulk extensions of a project with the next one if nobody's date was set between them: then they are one
--- for every member. Audit rows say so, as long as that of the first one is there, and no transaction is open that may
--- have begun before the second.
+-- Joins a project's settling bulk extensions with the next one if no member's date was set between them: then
+-- the two have the same effect on every member. Audit rows show this for as long as the first one's row
+-- exists, and no transaction is open that may have begun before the second.
 CREATE FUNCTION tenure.join_bulk_extensions(of_project bigint) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
   one tenure.bulk_extensions;
@@ -112,7 +116,7 @@ BEGIN
   FOR next IN
     SELECT * FROM tenure.bulk_extensions b WHERE b.project_number = of_project AND b.state = 'settling' ORDER BY b.seq
   LOOP
-    -- No member has it in the own date yet.
+    -- No member has it in its own date yet.
     IF one.seq IS NOT NULL AND one.settled_to = '' AND next.made_in < pg_snapshot_xmin(pg_current_snapshot())
       AND EXISTS (
         SELECT FROM tenure.audit a
@@ -141,8 +145,8 @@ BEGIN
   END LOOP;
 END $$;
 
--- Adds a bulk extension, and composes it onto those before. If more than 64 are open, all but the newest 32 are to be
--- settled.
+-- Adds a bulk extension, and composes it onto earlier ones. If more than 64 are open, all but the newest 32
+-- start settling.
 CREATE FUNCTION tenure.add_bulk_extension(
   of_project bigint, new_seq bigint, new_id uuid, new_mode text, new_end_date timestamptz, new_extend_by interval,
   made_at timestamptz, new_request_id text, new_key_id text, new_reason text, members bigint
@@ -168,8 +172,8 @@ BEGIN
   END IF;
 END $$;
 
--- Undoes a bulk extension that was made after `made_after`, and composes the others anew. Returns 'undone', or why not:
--- 'unknown', 'undone before' or 'settled'.
+-- Undoes a bulk extension that was made after `made_after`, and composes the others again. Returns 'undone',
+-- or why it could not: 'unknown', 'undone before' or 'settled'.
 CREATE FUNCTION tenure.undo_bulk_extension(
   of_project bigint, undone_id uuid, made_after timestamptz,
   undone_time timestamptz, by_request_id text, by_key_id text
@@ -200,17 +204,17 @@ BEGIN
   RETURN 'undone';
 END $$;
 
--- Makes settling bulk extensions of one project part of the own dates of the next `most` members, and stops at the first
--- one that is locked. Nobody's end date changes by this. Returns a row if there may be more to do.
+-- Makes one project's settling bulk extensions part of own dates for the next `most` members, and stops at
+-- the first one that is locked. This changes no effective end date. Returns a row if there may be more to do.
 CREATE FUNCTION tenure.settle_bulk_extensions(most integer) RETURNS SETOF bigint LANGUAGE plpgsql AS $$
 DECLARE
   newest tenure.bulk_extensions;
   one tenure.bulk_extensions;
-  -- What each settling one and all later settling ones make of an end date, oldest first.
+  -- The effect that each settling extension has together with all later ones, oldest first.
   seqs bigint[] := '{}';
   additions interval[] := '{}';
   minimums timestamptz[] := '{}';
-  -- When one of these was last made or undone.
+  -- The last time when one was made or undone.
   times timestamptz[] := '{}';
   changed_at timestamptz;
   addition interval := interval '0';
@@ -222,7 +226,7 @@ BEGIN
   IF NOT pg_try_advisory_xact_lock(hashtextextended('tenure.bulk_extensions', 0)) THEN RETURN; END IF;
   SELECT * INTO newest FROM tenure.bulk_extensions b WHERE b.state = 'settling' ORDER BY b.project_number LIMIT 1;
   IF NOT FOUND THEN RETURN; END IF;
-  -- Nobody joins them meanwhile.
+  -- Locked so that no extensions are joined meanwhile.
   PERFORM FROM tenure.projects p WHERE p.number = newest.project_number FOR NO KEY UPDATE;
   SELECT * INTO newest FROM tenure.bulk_extensions b
   WHERE b.project_number = newest.project_number AND b.state = 'settling' ORDER BY b.seq DESC LIMIT 1;
@@ -253,7 +257,7 @@ BEGIN
   WHERE u <> ALL (free) AND EXISTS (
     SELECT FROM tenure.memberships m WHERE m.project_number = newest.project_number AND m.user_id = u
   );
-  -- Those that have changed since then have greater numbers.
+  -- Members that have changed since then have greater numbers, and are left out.
   UPDATE tenure.memberships m
   SET end_date = tenure.adjusted_end_date(m.end_date, additions[p.place], minimums[p.place]),
       date_set_at = CASE
@@ -280,31 +284,31 @@ BEGIN
     UPDATE tenure.bulk_extensions b SET state = 'settled'
     WHERE b.project_number = newest.project_number AND b.state = 'settling' AND b.seq <= newest.seq;
   END IF;
-  -- One that is locked is tried again the next time.
+  -- A locked member is tried again the next time.
   IF stopped_at IS NULL THEN RETURN NEXT newest.project_number; END IF;
 END $$;
 
--- Ends are announced by looking for next checks that are due. A next check is a lower bound: nothing is to be
--- announced before it. Each look sets the next one, so extensions leave a next check as it is. One row,
--- from the first process on that announces ends.
+-- Ends are announced when next checks are due. A next check is a lower bound: there is nothing to announce
+-- before it. Each check sets the next one, so that extensions need not change it. One row, from the first
+-- process that announces ends.
 CREATE TABLE tenure.expiry_settings (
   is_only boolean PRIMARY KEY DEFAULT true CHECK (is_only),
-  -- What ended before is not announced.
+  -- Earlier ends are not announced.
   since   timestamptz NOT NULL,
-  -- The longest reminder of all processes so far: a next check is so long before the end date, or earlier.
+  -- The longest reminder in any process so far: a next check is at least this long before the end date.
   longest interval NOT NULL,
-  -- The reminders of the process that has started last, in seconds, longest first, and 0 for the end itself.
+  -- The reminders in the process that started last, in seconds, longest first, and 0 for the end itself.
   leads   integer[] NOT NULL
 );
 
--- Memberships that are to have a next check of their own: those of a project, or all.
+-- Passes, which give memberships their own next checks: in one project, or in all.
 CREATE TABLE tenure.expiry_passes (
   id            bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  -- The last membership that has its next check, and the last project of the pass.
+  -- The last membership that has its next check, and the last project in the pass.
   after_project bigint NOT NULL,
   after_user    text COLLATE "C" NOT NULL DEFAULT '',
   last_project  bigint NOT NULL,
-  -- When the first bulk extension was made or undone that the pass is for. NULL if it is for all projects.
+  -- When the first bulk extension that the pass is for was made or undone. NULL if it is for all projects.
   changed_at    timestamptz,
   -- The pass waits for all transactions that are older than this one.
   begun_in      xid8
@@ -312,24 +316,24 @@ CREATE TABLE tenure.expiry_passes (
 
 CREATE INDEX memberships_next_check ON tenure.memberships (next_check_at) WHERE next_check_at IS NOT NULL;
 
--- For projects to take turns, while more members of one are due than can be looked at in a step. On an expression, so
--- that nobody who asks for it gets the other index, which has the members of all projects: to a plan that is made
--- before the statistics are, both are as good.
+-- For projects to take turns, while more members in one are due than fit into a step. On an expression, so
+-- that no other statement gets this index in place of the one over all projects: to a plan made without
+-- statistics, both look equally good.
 CREATE INDEX memberships_next_check_by_project
 ON tenure.memberships (project_number, (next_check_at AT TIME ZONE interval '0')) WHERE next_check_at IS NOT NULL;
 
 CREATE INDEX projects_next_check ON tenure.projects (next_check_at) WHERE next_check_at IS NOT NULL;
 
--- The order in which memberships end. An index on the end date itself would make each extension write
--- to it. So the index has a lower bound, which extensions leave alone; whoever lists the ends sets it anew where
--- a membership ends later. It orders members with the same generation by their own dates, and what bulk extensions
--- make of these dates keeps this order: so a bulk extension, or undoing one, changes nothing here. Only projects whose
--- ends were listed have a place in it, because it makes imports dearer by a quarter.
+-- The order in which memberships end. An index on the end date itself would cost a write at each extension.
+-- So this index has a lower bound, which extensions leave alone; the ending list raises it where a membership
+-- ends later. It orders members in the same generation by their own dates, and bulk extensions keep this
+-- order: so a bulk extension, or undoing one, changes nothing here. Only projects whose ending list was used
+-- are in it, because it makes imports 25 % slower.
 CREATE INDEX memberships_ending ON tenure.memberships (project_number, ending_generation, ending_lower_bound, user_id)
 WHERE ending_generation IS NOT NULL;
 
--- The place in this order of a membership that is given an end date. One that postpones the end changes no column that
--- the index has, unless the date before was that of a bulk extension or had come. NULL leaves them as they are.
+-- The values in this index when a membership gets an end date. One that postpones the end changes no indexed
+-- column, unless the date before came from a bulk extension or had passed. NULL stays NULL.
 CREATE FUNCTION tenure.next_ending_generation(generation bigint, bulk_seq bigint)
 RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE WHEN generation < bulk_seq THEN bulk_seq ELSE generation END
@@ -348,9 +352,9 @@ LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog,
   SELECT p.number FROM tenure.projects p WHERE p.id = of_project_id
 $$;
 
--- The view that hosts may join: columns keep their names, types and meaning, and new ones come last. The comments are
--- also those of its declarations for Drizzle, Kysely and Prisma. For a page in the order of user ids, the number has to
--- be known: the planner knows no order of what it joins with the row of a project.
+-- The view that hosts may join: columns keep their names, types and meaning, and new ones come last. The
+-- comments also appear in the declarations for Drizzle, Kysely and Prisma. Pages ordered by user id need the
+-- project number: the planner knows no order for rows joined with a project.
 CREATE VIEW tenure.memberships_current AS
 SELECT project_id, project_number, user_id, end_date, end_date > now() AS is_active,
        coalesce(metadata, '{}')::jsonb AS metadata
@@ -380,13 +384,14 @@ COMMENT ON COLUMN tenure.memberships_current.is_active IS 'Whether the end date 
 
 COMMENT ON COLUMN tenure.memberships_current.metadata IS 'The metadata: texts by name; an empty object without any.';
 
--- Sets the end dates of memberships of different users, with one element of each array for each. Returns the positions,
--- from 1, of the memberships that exist, and the number of deliveries.
--- It locks no project, so the seq follows that of the membership if this is greater than the project's. Otherwise a
--- statement that read the project before a bulk extension could undo a later extension of the same membership.
--- A function, because a connection plans it once, also through a pooler: planning takes longer than the extension. The
--- plan has to be right for tables that were empty when it was made. So the planner may only look up each row by an index:
--- OFFSET 0 and ANY leave it no other way.
+-- Sets end dates for different users. Each array has one element per membership. Returns the position, from
+-- 1, and the number of deliveries for each existing membership.
+-- It locks no project, so the seq follows the membership's if that is greater than the project's. Otherwise a
+-- statement that read the project before a bulk extension could undo a later extension of the same
+-- membership.
+-- A function, because a connection plans it only once, even through a pooler: planning takes longer than the
+-- extension. The plan has to suit tables that were empty when it was made. So the planner may only look up
+-- each row by an index: OFFSET 0 and ANY leave it no other way.
 CREATE FUNCTION tenure.extend(
   project_ids text[], user_ids text[], end_dates timestamptz[], times timestamptz[], request_ids text[], key_ids text[],
   event_ids uuid[], event_types text[], heads text[], reasons text[]
@@ -428,7 +433,7 @@ BEGIN
     WHERE m.project_number = ANY (ARRAY[p.project_number]) AND m.user_id = ANY (ARRAY[p.user_id])
     RETURNING p.n, p.project_number, p.user_id, p.to_date, p.at, p.request_id, p.key_id, p.reason, p.event_id, p.event_type,
               m.seq, m.previous_end_date AS from_date, m.metadata,
-              -- As `completeEvent` of core makes it.
+              -- Same format as `completeEvent` in core.
               p.head || coalesce(',"metadata":' || nullif(m.metadata, '{}'), '') || ',"sequence":' || m.seq || '}}' AS body
   ),
   audited AS (
@@ -458,8 +463,8 @@ BEGIN
   SELECT f.n::integer, f.project_number, f.seq, f.metadata, (SELECT count(*) FROM delivered)::integer FROM found f;
 END $$;
 
--- The same for extensions with different idempotency keys. It makes those whose key is unknown, and is repeated if
--- another statement stores one of the keys at the same time.
+-- The same for extensions with different idempotency keys. It makes those whose key is unknown, and runs
+-- again if another statement stores one at the same time.
 CREATE FUNCTION tenure.extend_once(
   project_ids text[], user_ids text[], end_dates timestamptz[], times timestamptz[], request_ids text[], key_ids text[],
   event_ids uuid[], event_types text[], heads text[], reasons text[],
@@ -487,7 +492,7 @@ BEGIN
       -- No project has this id.
       project_ids[stored.n] := NULL;
     ELSE
-      -- Its project was deleted: others can have the key, and may have it by now.
+      -- Its project was deleted, so that others can use the key, and may have done so by now.
       DELETE FROM tenure.idempotency_keys k
       WHERE k.owner = stored.owner AND k.key = stored.key AND k.project_number <> 0
         AND NOT EXISTS (SELECT FROM tenure.projects o WHERE o.number = k.project_number OFFSET 0);

@@ -1,23 +1,22 @@
--- The audit trail, in parts that can be dropped whole. The ids of a part are a range, and the sequence
--- of ids jumps to its first one when the part begins: ids are in the order in which rows were written,
--- in whichever part they are.
--- Functions that run as their owner change tables on behalf of roles that own nothing. They wait a
--- moment at most: if somebody else holds a lock, there is a next time.
+-- The audit trail, in parts that can be dropped whole. A part's ids are a range, and the id sequence jumps to
+-- the first one when the part begins: so ids are in the order in which rows were written, across parts.
+-- Functions with SECURITY DEFINER change tables for roles that own nothing. They wait only a moment for a
+-- lock, because there is a next time.
 
--- Without a cache, so that all connections continue behind a jump.
+-- Without a cache, so that all connections continue after a jump.
 CREATE SEQUENCE tenure.audit_ids CACHE 1;
 
 CREATE TABLE tenure.audit (
   id         bigint NOT NULL DEFAULT nextval('tenure.audit_ids'),
-  -- 0 for what belongs to no project.
+  -- 0 for whatever belongs to no project.
   project_number bigint NOT NULL,
-  -- The round of the seq of the change. It puts an extension that a bulk extension overrode before that,
-  -- whichever of them was recorded first.
+  -- The round that the change's seq is in. It puts an extension before a bulk extension that overrode it,
+  -- whichever was recorded first.
   seq        bigint NOT NULL,
-  -- NULL for a change of all memberships of the project, of somebody who was erased, or of something
-  -- else: of the webhook, the API key, the project or the bulk extension `subject`.
+  -- NULL for a bulk change, for an erased user, and for a change to something else: then `subject` is a
+  -- webhook, an API key, a project or a bulk extension.
   user_id    text COLLATE "C",
-  -- The other user of a membership that was moved. Both have a row.
+  -- The other user in a move. Both have a row.
   other_user_id text COLLATE "C",
   subject    text,
   action     text NOT NULL CHECK (action IN (
@@ -36,7 +35,7 @@ CREATE TABLE tenure.audit (
   request_id text,
   key_id     text,
   reason     text,
-  -- The settings of a webhook that were changed, from and to which value, as JSON; NULL for other changes.
+  -- A webhook's changed settings with old and new values, as JSON; NULL for other changes.
   changes    text,
   PRIMARY KEY (project_number, seq, id)
 ) PARTITION BY RANGE (id);
@@ -46,14 +45,14 @@ CREATE INDEX audit_of_user ON tenure.audit (project_number, user_id, seq, id);
 CREATE INDEX audit_of_all_users ON tenure.audit (project_number, seq, id)
 WHERE action IN ('bulk_extended', 'bulk_lengthened', 'bulk_extended_by', 'bulk_undone');
 
--- For erasing a user from the rows of others.
+-- For erasing a user from other users' rows.
 CREATE INDEX audit_of_other_user ON tenure.audit (project_number, other_user_id) WHERE other_user_id IS NOT NULL;
 
--- Returns the first id of the part that begins on a day.
+-- Returns the first id in the part that begins on a day.
 CREATE FUNCTION tenure.first_audit_id(day date) RETURNS bigint LANGUAGE sql IMMUTABLE
 AS $$ SELECT (day - date '1970-01-01')::bigint << 40 $$;
 
--- Creates the part that begins on a day. Rows are written through `audit` alone: a role that may not
+-- Creates the part that begins on a day. Rows are written only through `audit`, so that a role which may not
 -- change `audit` cannot change the parts either.
 CREATE FUNCTION tenure.create_audit_part(day date) RETURNS void LANGUAGE plpgsql
 AS $$
@@ -82,10 +81,10 @@ JOIN pg_class c ON c.oid = i.inhrelid
 CROSS JOIN LATERAL (SELECT to_date(right(c.relname, 8), 'YYYYMMDD') AS day) d
 WHERE i.inhparent = 'tenure.audit'::regclass;
 
--- Begins a part if the newest one has covered a day, or a thirtieth of the time that rows are kept:
--- whoever reads rows of all parts has to open each. Returns the day after each of two steps. The first
--- creates the part; the second has the sequence jump to it, which no rollback could undo. Nobody
--- writes meanwhile, because a statement that has begun before knows nothing of the part.
+-- Begins a part if the newest one has covered a day, or a thirtieth of the retention time if that is longer,
+-- because reading from all parts has to open each. Returns the day after each of two steps. The first creates
+-- the part; the second makes the sequence jump to it, which no rollback could undo. No row is written
+-- meanwhile, because a statement that has begun before does not know the part.
 CREATE FUNCTION tenure.begin_audit(kept interval) RETURNS SETOF date LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET lock_timeout = '50ms'
@@ -105,7 +104,7 @@ BEGIN
     LOCK TABLE ONLY tenure.audit IN SHARE ROW EXCLUSIVE MODE;
     PERFORM setval('tenure.audit_ids', tenure.first_audit_id(today));
   ELSE
-    -- A part of an earlier day that has not begun would tell a wrong end of the one before it.
+    -- An unused part from an earlier day would give the part before it a wrong end.
     FOR unused IN SELECT p.name FROM tenure.audit_parts p WHERE p.day > newest LOOP
       EXECUTE format('DROP TABLE tenure.%I', unused);
     END LOOP;
@@ -115,8 +114,8 @@ BEGIN
 EXCEPTION WHEN lock_not_available THEN RETURN;
 END $$;
 
--- Drops the oldest part if all of it is older than `kept`, and returns its day. A part is written
--- until some time of the day on which the next one begins.
+-- Drops the oldest part if everything in it is older than `kept`, and returns its day. Rows are written to a
+-- part until some time on the day when the next one begins.
 CREATE FUNCTION tenure.drop_audit(kept interval) RETURNS SETOF date LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET lock_timeout = '50ms'

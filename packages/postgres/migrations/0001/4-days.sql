@@ -1,15 +1,15 @@
--- Events and ended deliveries have a partition for each day, so that old ones are dropped and not
--- deleted row by row.
+-- Events and ended deliveries have a partition for each day, so that old ones are dropped instead of deleted
+-- row by row.
 
--- Returns the first id that a UUIDv7 of a time (in UTC) can have. So the ids of a day are a range.
+-- Returns the first id that a UUIDv7 at a time (in UTC) can have. So a day's ids are a range.
 CREATE FUNCTION tenure.first_id(at timestamp) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
   SELECT (lpad(to_hex(floor(extract(epoch FROM at) * 1000)::bigint), 12, '0')
           || repeat('0', 20))::uuid
 $$;
 
--- Creates the partitions of a day, and returns whether it did. A day with many rows in the default
--- partition stays there: others wait while rows move.
+-- Creates a day's partitions, and returns whether it did. If a day has many rows in the default partition,
+-- they stay there, because others wait while rows move.
 CREATE FUNCTION tenure.create_day(day date) RETURNS boolean LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -67,7 +67,7 @@ BEGIN
   RETURN true;
 END $$;
 
--- Creates the partitions of today and of the next two days, and returns the days.
+-- Creates the partitions for today and the next two days, and returns the days.
 CREATE FUNCTION tenure.create_days() RETURNS SETOF date LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET lock_timeout = '50ms'
@@ -82,9 +82,8 @@ BEGIN
 EXCEPTION WHEN lock_not_available THEN RETURN;
 END $$;
 
--- Drops the oldest day that has been over for longer than `kept`, and returns it. Events that open or
--- failed deliveries need move to the default partition; a day with too many of them stays until they
--- are fewer.
+-- Drops the oldest day that has been over for longer than `kept`, and returns it. Events that open or failed
+-- deliveries need move to the default partition; if there are too many, the day stays until there are fewer.
 CREATE FUNCTION tenure.drop_day(kept interval) RETURNS SETOF date LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET lock_timeout = '50ms'
@@ -114,7 +113,7 @@ BEGIN
       SELECT FROM tenure.deliveries WHERE event_id >= first AND event_id < after
       OFFSET 5000
     );
-    -- Nobody starts a delivery of the day again from now on.
+    -- From now on, no delivery from this day can be started again.
     LOCK TABLE ONLY tenure.events, ONLY tenure.finished_deliveries, ONLY tenure.delivered_runs IN ACCESS EXCLUSIVE MODE;
     EXECUTE 'ALTER TABLE tenure.events DETACH PARTITION tenure.events' || suffix;
     EXECUTE format(
@@ -130,28 +129,28 @@ BEGIN
 EXCEPTION WHEN lock_not_available THEN RETURN;
 END $$;
 
--- The state of the feed: one row.
+-- The feed's state, in one row.
 CREATE TABLE tenure.feed_state (
   is_only   boolean PRIMARY KEY DEFAULT true CHECK (is_only),
   epoch     integer NOT NULL,
-  -- Cursors name it beside the epoch, which has the same number in two copies of a database.
+  -- Cursors name it beside the epoch, whose number can be the same in two copies of a database.
   identity  text NOT NULL DEFAULT left(replace(gen_random_uuid()::text, '-', ''), 12),
-  -- Where the transactions of the epoch have their numbers from, as `current_history` says.
+  -- What numbers the transactions in this epoch, as `current_history` returns it.
   history   text NOT NULL,
   timeline  integer NOT NULL,
-  -- Which days a reader need not look into. A day that is over is closed: whoever stores an event there all the
-  -- same leaves a row in `late_events`. So a reader whose cursor has seen the closing, and every row of
-  -- `late_events`, has seen all events of closed days. Neither clocks nor ids take part in that, and transactions
-  -- may last for days. Days before `open_from` were closed when the transaction `closed_in` ended. NULL if none was
-  -- closed in this epoch.
+  -- The days that a reader can skip. A past day is closed: if an event is stored there all the same, there is
+  -- a row in `late_events`. So if a reader's cursor has seen the closing and every row in `late_events`, it
+  -- has seen all events in closed days. This depends on neither clocks nor ids, and transactions may last for
+  -- days. Days before `open_from` were closed when the transaction `closed_in` ended. NULL if none was closed
+  -- in this epoch.
   open_from uuid,
   closed_in xid8
 );
 
--- The identities of the epochs before. An epoch without one never was the current one, and has that of the next.
+-- The identities of earlier epochs. An epoch without one never was current, and has the identity of the next.
 CREATE TABLE tenure.past_epochs (epoch integer PRIMARY KEY, identity text NOT NULL);
 
--- The transactions that have stored an event in a closed day, or in none.
+-- Transactions that stored an event in a closed day, or in no day's partition.
 CREATE TABLE tenure.late_events (xid xid8 PRIMARY KEY DEFAULT pg_current_xact_id());
 
 CREATE FUNCTION tenure.note_late() RETURNS trigger LANGUAGE plpgsql
@@ -166,8 +165,8 @@ END $$;
 CREATE TRIGGER late AFTER INSERT ON tenure.events_default
 FOR EACH ROW WHEN (NEW.xid = pg_current_xact_id()) EXECUTE FUNCTION tenure.note_late();
 
--- Closes the days that are over, and returns them. It stops at a day in which an open or a prepared
--- transaction has stored an event: its lock keeps the trigger away.
+-- Closes past days, and returns them. It stops at a day in which an open or prepared transaction has stored
+-- an event, because its lock keeps the trigger away.
 CREATE FUNCTION tenure.close_days() RETURNS SETOF date LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET lock_timeout = '50ms'
@@ -199,7 +198,7 @@ BEGIN
     RETURN NEXT day;
   END LOOP;
   IF last IS NULL THEN RETURN; END IF;
-  -- Whoever sees this transaction sees these, too.
+  -- A reader that sees this transaction has also seen these.
   DELETE FROM tenure.late_events;
   UPDATE tenure.feed_state SET open_from = tenure.first_id(last + 1), closed_in = pg_current_xact_id();
 END $$;

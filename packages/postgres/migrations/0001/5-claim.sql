@@ -1,18 +1,20 @@
--- The concurrency of a webhook within bounds, as `clampConcurrency` of core says.
+-- Claims: limits on attempts, rates, lanes, and the function `claim`.
+
+-- A webhook's concurrency within bounds. Same rule as `clampConcurrency` in core.
 CREATE FUNCTION tenure.clamp_concurrency(concurrency integer, least_per_webhook integer, most_per_webhook integer)
 RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT greatest(least_per_webhook, least(concurrency, most_per_webhook))
 $$;
 
--- How many deliveries of a webhook may be claimed at a time, as `maxAttemptsOfWebhook` of core says: the
--- closer its project is to its limit, the fewer.
+-- How many deliveries to a webhook may be claimed at a time: the closer its project is to its limit, the
+-- fewer. Same rule as `maxAttemptsOfWebhook` in core.
 CREATE FUNCTION tenure.max_attempts_of_webhook(concurrency integer, per_project integer, claimed bigint)
 RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT greatest(0, (concurrency * (per_project - claimed) + per_project - 1) / per_project)
 $$;
 
--- The token bucket of a webhook's rate, as `webhookRatePolicy` of core says, in microseconds: the time in which one token
--- comes back, and the one in which an empty bucket becomes full. NULL without a rate.
+-- The token bucket for a webhook's rate, in microseconds: the time in which one token comes back, and the
+-- time in which an empty bucket fills. NULL without a rate. Same rule as `webhookRatePolicy` in core.
 CREATE FUNCTION tenure.rate_increment(rate integer)
 RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT ((999999 + rate) / rate)::bigint
@@ -23,13 +25,13 @@ RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT greatest(1, rate / 4) * tenure.rate_increment(rate)
 $$;
 
--- When the bucket is full, as `currentTat` of core says. It is full already if nothing is stored.
+-- When the bucket is full. It is full already if nothing is stored. Same rule as `currentTat` in core.
 CREATE FUNCTION tenure.rate_full_at(rate integer, stored bigint, now bigint)
 RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT least(greatest(stored, now), now + tenure.rate_span(rate))
 $$;
 
--- The whole tokens in the bucket, as `remainingTokens` of core says.
+-- The whole tokens in the bucket. Same rule as `remainingTokens` in core.
 CREATE FUNCTION tenure.rate_tokens(rate integer, stored bigint, now bigint)
 RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT (
@@ -44,8 +46,8 @@ RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     - (tenure.rate_span(rate) - (tenure.rate_full_at(rate, stored, now) - now)) % tenure.rate_increment(rate)
 $$;
 
--- The whole tokens of a webhook with a rate. It is not part of the statements that call it, so that these open the table
--- only for such webhooks.
+-- The whole tokens for a webhook with a rate. Not inlined, so that statements open the table only for such
+-- webhooks.
 CREATE FUNCTION tenure.rate_tokens_of(of_webhook uuid, rate integer, now bigint)
 RETURNS integer LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -54,28 +56,28 @@ BEGIN
   ), now);
 END $$;
 
--- The lane of a webhook, from 1: there are sixteen, each a range of ids.
+-- A webhook's lane, from 1: there are sixteen, each a range of ids.
 CREATE FUNCTION tenure.lane_of(webhook_id uuid)
 RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT 1 + get_byte(uuid_send(webhook_id), 0) / 16
 $$;
 
--- The least id in a lane.
+-- The lowest id in a lane.
 CREATE FUNCTION tenure.start_of_lane(lane integer)
 RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT (to_hex(lane - 1) || repeat('0', 31))::uuid
 $$;
 
--- Locks lanes for a claim by the dispatcher `claimer`, until its transaction ends. Returns whether each lane is locked.
--- Dispatchers own equal parts of the lanes, so their claims run at the same time. A claim also locks the lanes of owners
--- that have claimed nothing for 0.2 seconds: they are idle, full or gone. All claims lock lanes in the same order, which
--- avoids deadlocks.
+-- Locks lanes for a claim by the dispatcher `claimer`, until its transaction ends. Returns for each lane
+-- whether it is locked. Dispatchers own equal shares of the lanes, so that their claims run at the same time.
+-- A claim also locks the lanes of owners that have claimed nothing for 0.2 seconds: these are idle, full or
+-- gone. All claims lock lanes in the same order, which avoids deadlocks.
 CREATE FUNCTION tenure.lock_lanes(claimer uuid) RETURNS boolean[] LANGUAGE plpgsql AS $$
 BEGIN
   RETURN (
     WITH known AS MATERIALIZED (
       SELECT array_agg(d.id ORDER BY d.id) AS ids,
-             -- Who was busy in the future was so before the clock was set back.
+             -- A time in the future is from before the clock was set back.
              array_agg(abs(extract(epoch FROM clock_timestamp() - d.busy_at)) < 0.2 ORDER BY d.id) AS are_busy
       FROM tenure.dispatchers d
     )
@@ -92,16 +94,16 @@ BEGIN
   );
 END $$;
 
--- The positions of all deliveries that are claimed. A statement with `position NOT IN (SELECT tenure.leased())` reads them
--- once, into a hash table. It is a function, because the planner would expect more the more rows of this table are dead,
--- and make the hash table so large that it takes milliseconds, or none.
+-- The positions of all claimed deliveries. A statement with `position NOT IN (SELECT tenure.leased())` reads
+-- them once, into a hash table. A function, because dead rows in the table would make the planner expect so
+-- many that the hash table takes milliseconds, or is not used.
 CREATE FUNCTION tenure.leased() RETURNS SETOF bigint LANGUAGE plpgsql STABLE ROWS 500 AS $$
 BEGIN
   RETURN QUERY SELECT p.position FROM tenure.leases l CROSS JOIN LATERAL unnest(l.positions) AS p (position);
 END $$;
 
--- The deliveries of a webhook that are due and not claimed, up to so many, in the order of claims. Without a configuration
--- of its own, it becomes part of the statements that call it.
+-- A webhook's deliveries that are due and not claimed, in the order in which they are claimed. Without
+-- settings of its own, so that the planner inlines it.
 CREATE FUNCTION tenure.due_of(of_webhook uuid, most integer) RETURNS TABLE (
   event_id uuid, "position" bigint, next_attempt_at timestamptz, is_replay boolean, member bigint, claim_count integer
 ) LANGUAGE sql STABLE AS $$
@@ -132,28 +134,28 @@ CREATE FUNCTION tenure.next_due_webhook(after uuid) RETURNS TABLE (webhook_id uu
       ORDER BY d.webhook_id LIMIT 1
     )
   )
-  -- It is one value, however often a statement mentions it.
+  -- Computes the value once, however often a statement mentions it.
   OFFSET 0
 $$;
 
--- Claims deliveries. A function, because each of its statements takes its own snapshot after the locks
--- and sees what others have just claimed. Of each lane, one claim runs at a time: concurrent ones could not count
--- the attempts of a webhook in flight. A connection plans its statements once, for tables of any size,
--- so joins follow indexes.
+-- Claims deliveries. A function, because each of its statements takes its own snapshot after the locks, and
+-- sees what others have just claimed. In each lane, one claim runs at a time: concurrent ones could not count
+-- a webhook's attempts in flight. A connection plans its statements once, for tables of any size, so joins
+-- follow indexes.
 -- A claim writes a lease for each webhook, and nothing to the deliveries, which are read beside all leases.
--- First it ends the leases that have expired, those of dispatchers that are gone, and those of `claimer` itself after
+-- First it ends expired leases, the leases of gone dispatchers, and leases of `claimer` itself after
 -- `last_lease`, the last one it knows.
--- In the lanes that it locks, it looks at `first_webhooks`, and steps through the webhooks with ready deliveries in
--- the order of their ids, after `last_webhook`. Among those with room for another attempt, the next delivery is
--- always from the project with the fewest attempts in flight, and there from the webhook with the
--- fewest; chance decides between equals. Then come deliveries that may be claimed ahead and wait in
--- the process: those of `ahead_webhooks`, unless another dispatcher has claims of the webhook, which
--- bounds the attempts in flight in all processes.
--- A delivery to a webhook with a rate takes a token. Buckets change only with the lane of their webhook locked.
--- Returns one row for each claim, without the texts if they are too long or the event is missing; or
--- one row without an event. `due_in` says in how many milliseconds to look again, if that is known.
--- The first row has in `kept_back` the webhooks with ready deliveries that a limit has kept back.
--- A row without an event says in `has_others` whether there are other dispatchers.
+-- In the lanes that it locks, it visits `first_webhooks`, and steps through the webhooks with ready
+-- deliveries ordered by id, after `last_webhook`. Among those with room for another attempt, the next
+-- delivery is always from the project with the fewest attempts in flight, and there from the webhook with the
+-- fewest; chance decides between equals. Then come deliveries that may be prefetched and wait in the process:
+-- for `ahead_webhooks`, unless another dispatcher has claims for the webhook, which bounds the attempts in
+-- flight in all processes.
+-- A delivery to a webhook with a rate takes a token. Buckets change only while the webhook's lane is locked.
+-- Returns one row for each claim, without the texts if they are too long or the event is missing; or one row
+-- without an event. `due_in` is the time in milliseconds until the next claim may find more, if known. The
+-- first row has in `kept_back` the webhooks whose ready deliveries a limit has kept back. A row without an
+-- event has in `has_others` whether there are other dispatchers.
 CREATE FUNCTION tenure.claim(
   claimer uuid, last_lease bigint, asked integer, asked_failing integer,
   least_per_webhook integer, most_per_webhook integer, per_project integer,
@@ -173,11 +175,11 @@ AS $$
 DECLARE
   now timestamptz;
   now_micros bigint;
-  -- A clock that is corrected by less than a second makes little difference.
+  -- One second ahead, because small clock corrections make little difference.
   soon timestamptz;
   lease_length CONSTANT interval := lease_millis * interval '1 millisecond';
   no_webhook CONSTANT uuid := '00000000-0000-0000-0000-000000000000';
-  -- For each lane, whether it is locked, and where the next one that is begins, if any.
+  -- For each lane, whether it is locked, and where the next locked one begins, if there is one.
   is_locked boolean[];
   are_all_locked boolean;
   next_locked uuid[] := '{}';
@@ -188,22 +190,23 @@ DECLARE
   wait double precision;
   gone_ids uuid[];
   closed_ids uuid[];
-  -- One element for each webhook that can take another attempt.
+  -- These have one element for each webhook that can take another attempt.
   lane_ids uuid[];
   lane_attempts bigint[];
   lane_of_project bigint[];
   lane_ahead integer[];
   -- Webhooks with a rate that have room, or wait for a token.
   rated_ids uuid[];
-  -- Webhooks with ready deliveries and no room, and those with both.
+  -- Webhooks with ready deliveries but no room, and webhooks with both.
   full_ids uuid[];
   ready_ids uuid[];
-  -- Those with room that are or were ordered, and those of them with deliveries that have to wait for others.
+  -- Webhooks with room that are or were ordered, and those among them with deliveries that have to wait for
+  -- others.
   ordered_ids uuid[];
   waiting_ids uuid[] := '{}';
   is_partial boolean;
 BEGIN
-  -- A claim that is lost in a crash of the server is made again.
+  -- If a server crash loses a claim, it is made again.
   PERFORM set_config('synchronous_commit', 'off', true);
   IF NOT EXISTS (SELECT FROM tenure.dispatchers d WHERE d.id = claimer) THEN
     INSERT INTO tenure.dispatchers (id, seen_at, since) VALUES (claimer, clock_timestamp(), clock_timestamp())
@@ -224,7 +227,7 @@ BEGIN
   SELECT array_agg(g.id) INTO gone_ids
   FROM tenure.dispatchers_gone g WHERE g.noticed_by = claimer;
   IF gone_ids IS NOT NULL THEN
-    -- One that claims meanwhile has locked its row, or waits until this transaction ends.
+    -- A dispatcher that claims meanwhile has locked its row, or waits until this transaction ends.
     SELECT array_agg(l.id) INTO gone_ids
     FROM (
       SELECT d.id FROM tenure.dispatchers d
@@ -240,10 +243,10 @@ BEGIN
     WHERE l.until <= now OR l.until > now + 2 * lease_length OR l.dispatcher = ANY (gone_ids)
       OR l.dispatcher = claimer AND l.id > last_lease
   ) THEN
-    -- The answer to an earlier claim was lost on its way: nobody makes these attempts.
+    -- The response to an earlier claim was lost on its way, so that nobody makes these attempts.
     DELETE FROM tenure.leases l WHERE l.dispatcher = claimer AND l.id > last_lease;
 
-    -- End the leases that have expired, and those of dispatchers that are gone: the deliveries are claimed again.
+    -- End expired leases, and the leases of gone dispatchers: the deliveries are claimed again.
     WITH ended AS (
       DELETE FROM tenure.leases l
       USING (
@@ -282,14 +285,14 @@ BEGIN
   END IF;
 
   IF gone_ids IS NOT NULL THEN
-    -- Leases that somebody has locked are left to the next claim, which has to know that their dispatcher is gone.
+    -- Locked leases are left to the next claim, which has to know that their dispatcher is gone.
     DELETE FROM tenure.dispatchers d
     WHERE d.id = ANY (gone_ids) AND NOT EXISTS (SELECT FROM tenure.leases l WHERE l.dispatcher = d.id);
   END IF;
 
   IF EXISTS (SELECT FROM tenure.deliveries e WHERE e.state = 'later' AND e.next_attempt_at <= now)
     OR EXISTS (SELECT FROM tenure.deliveries e WHERE e.state = 'later' AND e.attempted_at > soon) THEN
-    -- Make ready the retries that are due.
+    -- Make due retries ready.
     UPDATE tenure.deliveries d SET state = 'ready'
     FROM (
       SELECT e.event_id, e.webhook_id FROM tenure.deliveries e
@@ -299,7 +302,7 @@ BEGIN
     ) due
     WHERE d.event_id = due.event_id AND d.webhook_id = due.webhook_id;
 
-    -- The clock was set back since these attempts failed: by its time, they would wait too long.
+    -- The clock was set back since these attempts failed, so that they would wait too long.
     UPDATE tenure.deliveries d SET state = 'ready', next_attempt_at = now
     FROM (
       SELECT e.event_id, e.webhook_id FROM tenure.deliveries e
@@ -314,7 +317,7 @@ BEGIN
     WITH RECURSIVE walk (id, is_met, is_second_half, step) AS (
       SELECT last_webhook, false, false, 0
       UNION ALL
-      -- From webhook to webhook in the index, from a lane that is not locked to the next that is, and from the last
+      -- From webhook to webhook in the index, from an unlocked lane to the next locked one, and from the last
       -- webhook back to the first.
       SELECT coalesce(n.id, no_webhook), n.is_met IS TRUE, w.is_second_half OR n.id IS NULL, w.step + 1
       FROM walk w
@@ -326,7 +329,7 @@ BEGIN
       WHERE w.step < most_steps
         AND NOT (w.is_second_half AND (n.id IS NULL OR n.id > last_webhook))
     ), met AS (
-      -- The attempts in flight of all webhooks, and a step for those on the way.
+      -- All webhooks' attempts in flight, and a step for webhooks on the way.
       SELECT m.id, max(m.step) AS step, sum(m.attempt) AS attempts, max(m.most_ahead) AS most_ahead,
              coalesce(sum(m.attempt) FILTER (WHERE m.dispatcher = claimer), 0) AS own_attempts,
              coalesce(bool_or(m.dispatcher <> claimer), false) AS is_elsewhere
@@ -348,7 +351,7 @@ BEGIN
              w.id IS NOT NULL AND w.disabled_by IS DISTINCT FROM 'failures' AS is_open, w.rate,
              w.rate IS NOT NULL AND tenure.rate_tokens_of(w.id, w.rate, now_micros) = 0 AS is_waiting,
              tenure.clamp_concurrency(w.concurrency, least_per_webhook, most_per_webhook) AS concurrency,
-             -- What was claimed ahead does not count.
+             -- Prefetched deliveries do not count.
              sum(least(m.own_attempts, tenure.clamp_concurrency(w.concurrency, least_per_webhook, most_per_webhook)))
                OVER (PARTITION BY w.project_number)::bigint
                AS of_project
@@ -392,7 +395,7 @@ BEGIN
       FROM unnest(closed_ids) s (id)
       LEFT JOIN tenure.webhooks w ON w.id = s.id
       CROSS JOIN LATERAL (
-        -- The ready ones last, because they make the next claim look here again.
+        -- Ready ones come last, because they make the next claim visit the webhook again.
         (
           SELECT e.event_id FROM tenure.deliveries e
           WHERE e.webhook_id = s.id AND e.state = 'blocked' LIMIT 1000
@@ -439,13 +442,13 @@ BEGIN
   END IF;
 
   IF rated_ids IS NOT NULL THEN
-    -- Otherwise these buckets would be empty until the clock has reached the time at which it was set back.
+    -- Otherwise these buckets would be empty until the clock reaches the time at which it was set back.
     UPDATE tenure.rate_limit_buckets b
     SET full_at = now_micros + tenure.rate_span(w.rate)
     FROM tenure.webhooks w
     WHERE w.id = ANY (rated_ids) AND b.id = 'webhook:' || w.id AND b.full_at > now_micros + tenure.rate_span(w.rate);
-    -- When the next token comes, also if there are some, but fewer than ready deliveries. A webhook with more tokens
-    -- than `most_per_webhook` is stopped by its concurrency instead.
+    -- When the next token comes, even if there are some, but fewer than ready deliveries. A webhook with more
+    -- tokens than `most_per_webhook` is limited by its concurrency instead.
     wait := least(wait, (
       SELECT min(tenure.next_rate_token_in(w.rate, b.full_at, now_micros)) / 1000.0
       FROM tenure.webhooks w
@@ -459,7 +462,8 @@ BEGIN
   END IF;
 
   IF lane_ids IS NOT NULL THEN
-    -- Its last report may be 5 seconds old: others see this sign of life together with the claims.
+    -- Its last report may be 5 seconds old, but others have to see this sign of life together with the
+    -- claims.
     UPDATE tenure.dispatchers d
     SET busy_at = now, seen_at = clock_timestamp(), since = tenure.reporting_since(d.seen_at, d.since), is_quiet = false
     WHERE d.id = claimer AND abs(extract(epoch FROM now - d.busy_at)) > 0.05;
@@ -473,7 +477,7 @@ BEGIN
       FROM unnest(lane_ids, lane_attempts, lane_of_project, lane_ahead)
         l (id, attempts, of_project, ahead)
       JOIN tenure.webhooks w ON w.id = l.id
-      -- Somebody may just have disabled it.
+      -- It may just have been disabled.
       WHERE w.disabled_at IS NULL
     ), candidates AS MATERIALIZED (
       SELECT r.event_id, r.position, r.member, r.claim_count, l.id, l.is_failing, l.is_ordered, l.chance, l.lease, l.concurrency,
@@ -495,7 +499,7 @@ BEGIN
             OR (l.id, d.member) NOT IN (SELECT c.webhook_id, c.member FROM tenure.claimed_members() c)
                AND tenure.lowest_before(l.id, d.member, d.position) IS NULL
           ORDER BY d.is_replay, d.next_attempt_at, d.position
-          -- One more than it may have tells whether any are kept back, unless they wait for a token.
+          -- One more than allowed shows whether any are kept back, unless they wait for a token.
           LIMIT least(tokens, l.room + l.ahead + 1)
         ) o
       ) r
@@ -556,7 +560,7 @@ BEGIN
         SELECT 'webhook:' || w.id,
                tenure.rate_full_at(w.rate, b.full_at, now_micros) + c.taken * tenure.rate_increment(w.rate)
         FROM (
-          -- The claims of this call.
+          -- The claims made in this call.
           SELECT l.webhook_id, cardinality(l.positions) AS taken FROM tenure.leases l
           WHERE l.dispatcher = claimer AND l.id > last_lease
         ) c

@@ -1,6 +1,8 @@
--- Returns what gives transactions their numbers: the database with this table, and the timeline of its server, which
--- changes when a standby is promoted or a backup is restored to an earlier time.
--- A session remembers its database, because it takes longer to find out than to look for events.
+-- Epochs of the feed, and its pages.
+
+-- Returns what numbers transactions: the database with this table, and its server's timeline, which changes
+-- when a standby is promoted or a backup is restored to an earlier time.
+-- A session remembers its database, because finding it takes longer than looking for events.
 CREATE FUNCTION tenure.current_history(OUT history text, OUT timeline integer) LANGUAGE plpgsql STABLE
 AS $$
 BEGIN
@@ -13,12 +15,13 @@ BEGIN
   timeline := ('x' || substr(pg_walfile_name('0/1000000'), 1, 8))::bit(32)::integer;
 END $$;
 
--- Begins an epoch of the feed if the database has another history than its state tells, and sets anew what counts by
--- numbers of transactions. Returns whether the state is that of the database now; if not, a transaction is in the way,
--- or another process begins the epoch.
--- Events are in the next epoch from the first moment of a timeline on, because their default counts with it. For
--- another database, the default has to change, under a lock that waits for all transactions that have stored events:
--- so those of earlier epochs are complete. A transaction that stays open holds up others for a fifth of the time only.
+-- Begins an epoch of the feed if the database has another history than the stored one, and resets everything
+-- that is compared by transaction numbers. Returns whether the stored state is now current; if not, a
+-- transaction is in the way, or another process begins the epoch.
+-- Events are in the next epoch from the first moment of a timeline, because their default includes the
+-- timeline. For another database, the default has to change, under a lock that waits for all transactions
+-- that have stored events: so earlier epochs are complete. If such a transaction stays open, this holds up
+-- others for only a fifth of the time.
 CREATE FUNCTION tenure.begin_epoch() RETURNS boolean LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET lock_timeout = '50ms'
@@ -29,7 +32,7 @@ DECLARE
   next_epoch integer;
   begun xid8;
 BEGIN
-  -- Whatever the caller has set.
+  -- Overrides whatever the caller has set.
   PERFORM set_config('tenure_feed.database', '', false);
   SELECT * INTO here FROM tenure.current_history();
   SELECT * INTO known FROM tenure.feed_state;
@@ -40,7 +43,7 @@ BEGIN
   IF known.history = here.history AND known.timeline = here.timeline THEN RETURN true; END IF;
   BEGIN
     IF known.history = here.history AND known.timeline < here.timeline THEN
-      -- Only a prepared transaction outlives its timeline.
+      -- Only a prepared transaction outlives a timeline.
       IF EXISTS (
         SELECT FROM pg_locks l
         WHERE l.pid IS NULL AND l.locktype = 'relation' AND l.relation = 'tenure.events'::regclass
@@ -71,7 +74,7 @@ BEGIN
     UPDATE tenure.bulk_extensions SET made_in = begun WHERE state <> 'settled';
     RETURN true;
   EXCEPTION WHEN lock_not_available THEN
-    -- The lock on epochs keeps other processes from waiting meanwhile: statements wait behind them.
+    -- The epoch lock keeps other processes from waiting meanwhile, because statements would wait behind them.
     PERFORM pg_sleep(0.2);
     RETURN false;
   END;
@@ -79,7 +82,7 @@ END $$;
 
 SELECT tenure.begin_epoch();
 
--- Returns what cursors name beside an epoch.
+-- Returns the identity that cursors name beside an epoch.
 CREATE FUNCTION tenure.identity_of(of_epoch integer) RETURNS text LANGUAGE sql STABLE
 AS $$
   SELECT coalesce(
@@ -88,20 +91,19 @@ AS $$
   )
 $$;
 
--- Returns the next events of some projects in an epoch that the snapshot `base` does not see: those of
--- transactions with numbers from its end on, and of those that were running. It returns up to
--- `most_events`, and none after `most_bytes`. If `last_xid` is not NULL, it returns those after the
--- event `last_id` of this transaction that the snapshot `until` sees.
--- Every row has the current epoch, the epoch that was read and its identity, the snapshot of the statement, how
--- many events it found within `most_events`, and a transaction `used` whose number no other gets after a crash of the
--- database; if `most_events` is 0, it is about the current epoch, and no event of that is of a later one. If the epoch
--- is over, `next_epoch` is the next one with events of the projects, or the current one. The epoch 0 is before the
--- first with events.
--- Without an event, the only row has nothing else. Without any of the projects, there is no row. If an epoch has to
--- begin, the row has no current one.
--- It looks only into the days from `open_from` on if `base` has seen everything before: see
--- `feed_state`. A function, because a connection plans it once: planning takes longer than looking
--- into the partitions of a month.
+-- Returns some projects' next events in an epoch that the snapshot `base` does not see: events from
+-- transactions with numbers from its end on, and from those that were running. It returns up to
+-- `most_events`, and none after `most_bytes`. If `last_xid` is not NULL, it returns those after the event
+-- `last_id` in this transaction that the snapshot `until` sees.
+-- Every row has the current epoch, the epoch that was read and its identity, the statement's snapshot, how
+-- many events it found within `most_events`, and a transaction `used` whose number is not used again after a
+-- database crash; if `most_events` is 0, the row is about the current epoch, in which no event is later than
+-- `used`. If the epoch is over, `next_epoch` is the next one with events in the projects, or the current one.
+-- The epoch 0 is before the first with events.
+-- Without an event, the only row has nothing else. If none of the projects exists, there is no row. If an
+-- epoch has to begin, the row has no current one.
+-- If `base` has seen everything before `open_from`, it reads only the days from there on: see `feed_state`. A
+-- function, because a connection plans it once: planning takes longer than reading a month's partitions.
 CREATE FUNCTION tenure.read_feed(
   projects text[], of_epoch integer, base pg_snapshot, until pg_snapshot, last_xid xid8, last_id uuid,
   most_events integer, most_bytes integer

@@ -1,9 +1,9 @@
--- What is left of deleted projects and erased persons until housekeeping removes it.
+-- Deleted projects and erased persons, until housekeeping has removed the rest of their data.
 
 CREATE TABLE tenure.deleted_projects (
   number       bigint PRIMARY KEY,
   deleted_in   xid8 NOT NULL DEFAULT pg_current_xact_id(),
-  -- The last event that housekeeping has looked at.
+  -- The last event that housekeeping has read.
   events_after uuid NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000'
 );
 
@@ -11,15 +11,14 @@ CREATE TABLE tenure.erasures (
   project_number bigint NOT NULL REFERENCES tenure.projects (number) ON DELETE CASCADE,
   user_id        text COLLATE "C" NOT NULL,
   at             timestamptz NOT NULL,
-  -- An earlier transaction may have published events of the person that were not seen yet.
+  -- An earlier transaction may have published events about the person that were not visible yet.
   begun_in       xid8 NOT NULL DEFAULT pg_current_xact_id(),
   PRIMARY KEY (project_number, user_id)
 );
 
--- Deletes a project and its webhooks, sends their ids on a channel, and leaves the rest to
--- `forget_projects`: no other table names a project by its id. Returns a row if the project existed. A
--- function, because it has to read the webhooks after it has the lock: one may have been added
--- meanwhile.
+-- Deletes a project and its webhooks, sends their ids on a channel, and leaves the rest to `forget_projects`:
+-- no other table has the project's id. Returns a row if the project existed. A function, because it has to
+-- read the webhooks after it has the lock: one may have been added meanwhile.
 CREATE FUNCTION tenure.delete_project(deleted_id text, channel text) RETURNS SETOF bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -36,10 +35,9 @@ BEGIN
   RETURN NEXT deleted;
 END $$;
 
--- Removes up to `most` rows of deleted projects from each table, and looks at up to `most` events of
--- all projects, in the order of their ids. Returns a row if there may be more. It begins with a
--- project when all transactions are over that may still write its rows. Audit rows stay where the
--- caller may not delete them.
+-- Removes up to `most` rows in deleted projects from each table, and reads up to `most` events in all
+-- projects, ordered by id. Returns a row if there may be more. It begins with a project when all transactions
+-- that may still write its rows have ended. Audit rows stay where the caller may not delete them.
 CREATE FUNCTION tenure.forget_projects(most integer) RETURNS SETOF bigint LANGUAGE plpgsql AS $$
 DECLARE
   gone bigint[];
@@ -54,7 +52,7 @@ BEGIN
   FROM tenure.deleted_projects d WHERE d.deleted_in < pg_snapshot_xmin(pg_current_snapshot());
   IF gone IS NULL THEN RETURN; END IF;
 
-  -- By their places: in a join, the planner may run the subquery anew for each row of the table.
+  -- By `ctid`, because in a join the planner may run the subquery again for each row in the table.
   DELETE FROM tenure.memberships m WHERE m.ctid = ANY (ARRAY(
     SELECT o.ctid FROM tenure.memberships o WHERE o.project_number = ANY (gone) LIMIT most
   ));

@@ -1,18 +1,19 @@
--- Ordered webhooks: a member's deliveries are attempted one after another. Among those that are open, the next is the one
--- with the lowest position, and none is claimed while another one is. A claim blocks the others that it meets, so
--- that no claim meets them again. A settlement then unblocks the lowest one.
--- So of each member, either a delivery is claimed, or the lowest one is not blocked. After a claim has lapsed, the
--- lowest one may be blocked, by a replay: then the next claim unblocks it, because it meets the one that had lapsed.
+-- Ordered webhooks: a member's deliveries are attempted one after another. The next one is the open delivery
+-- with the lowest position, and none is claimed while another one is. A claim blocks the others that it
+-- meets, so that no claim meets them again. A settlement then unblocks the lowest one.
+-- So for each member, either a delivery is claimed, or the lowest one is not blocked. After a claim has
+-- lapsed, the lowest one may be blocked, by a replay: then the next claim unblocks it, because it meets the
+-- one that had lapsed.
 
--- Whom an event is about: a number for the first user id that its body has, if any, as `userOf` of core says. Two
--- users with the same number would only wait for each other.
+-- The member that an event is about: a number for the first user id in its body, if any. Same rule as
+-- `userOf` in core. Two users with the same number would only wait for each other.
 CREATE FUNCTION tenure.member_of(body text) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT hashtextextended(
     trim(BOTH '"' FROM substring(left(body, 1000) FROM '"user_id":("(?:[^"\\]|\\.)*"|[0-9]+)')), 0
   )
 $$;
 
--- The position of the delivery of a member that is claimed, if any.
+-- The position of a member's claimed delivery, if any.
 CREATE FUNCTION tenure.claimed_of(of_webhook uuid, of_member bigint) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
 BEGIN
   RETURN (
@@ -22,8 +23,8 @@ BEGIN
   );
 END $$;
 
--- The members with a claimed delivery. As `leased`, a statement reads them once, which takes less than `claimed_of` for
--- each of many.
+-- The members with a claimed delivery. As with `leased`, a statement reads them once, which costs less than
+-- `claimed_of` for many members.
 CREATE FUNCTION tenure.claimed_members() RETURNS TABLE (webhook_id uuid, member bigint)
 LANGUAGE plpgsql STABLE ROWS 500 AS $$
 BEGIN
@@ -31,8 +32,8 @@ BEGIN
   WHERE c.member IS NOT NULL;
 END $$;
 
--- The position of the lowest delivery of a member before another one, if any. A member's delivery has to wait for the one
--- that is claimed or, if that is none, for this one.
+-- The lowest position among a member's deliveries before another one, if any. A member's delivery has to wait
+-- for the claimed one or, if there is none, for this one.
 CREATE FUNCTION tenure.lowest_before(of_webhook uuid, of_member bigint, before bigint)
 RETURNS bigint LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -43,8 +44,8 @@ BEGIN
   );
 END $$;
 
--- Blocks the deliveries whose turn has not come among the next 1000 ready ones of each webhook, for a claim. Returns
--- the webhooks that have such deliveries, and whether to look at once for more.
+-- Blocks deliveries whose turn has not come, among each webhook's next 1000 ready ones, for a claim. Returns
+-- the webhooks with such deliveries, and whether there may be more to block at once.
 CREATE FUNCTION tenure.block_deliveries(of_webhooks uuid[], OUT webhook_ids uuid[], OUT is_partial boolean)
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan
@@ -65,12 +66,12 @@ BEGIN
       FROM tenure.due_of(o.id, 1000) d
     ) r
   ), claimed AS MATERIALIZED (
-    -- A blocker that is being settled is left: whether there is another one then is not known yet. One that is
-    -- locked ends after this, and then unblocks the next.
+    -- A blocker that is being settled is skipped, because it is not known yet whether there will be another.
+    -- A locked one ends after this, and then unblocks the next.
     SELECT l.positions FROM tenure.leases l
     WHERE l.webhook_id = ANY (of_webhooks) AND EXISTS (
       SELECT FROM unnest(l.positions) AS p (position)
-      -- `IS TRUE` has sets looked up in what is read once.
+      -- With `IS TRUE`, the set is read once and looked up.
       WHERE (p.position IN (SELECT m.blocker FROM met m WHERE m.blocker IS NOT NULL)) IS TRUE
     )
     FOR NO KEY UPDATE SKIP LOCKED
@@ -80,7 +81,7 @@ BEGIN
       SELECT DISTINCT m.blocker, m.webhook_id, m.member FROM met m
       WHERE m.blocker IS NOT NULL AND m.blocker NOT IN (SELECT tenure.leased())
     ) b
-    -- Each by an index: a join could read all open deliveries instead.
+    -- Each by an index, because a join could read all open deliveries instead.
     CROSS JOIN LATERAL (
       SELECT o.event_id, o.webhook_id, o.position, o.state FROM tenure.deliveries o
       WHERE o.webhook_id = b.webhook_id AND o.member = b.member AND o.position = b.blocker AND o.state <> 'failed'
@@ -96,7 +97,7 @@ BEGIN
     UPDATE tenure.deliveries d SET state = 'blocked' FROM behind b
     WHERE d.event_id = b.event_id AND d.webhook_id = b.webhook_id AND d.state || '' IN ('fresh', 'ready')
   ), unblocked AS (
-    -- It was replayed during a claim that has lapsed since.
+    -- Such a delivery was replayed during a claim that has lapsed since.
     UPDATE tenure.deliveries d SET state = 'ready' FROM waiting w
     WHERE w.state = 'blocked' AND d.event_id = w.event_id AND d.webhook_id = w.webhook_id
   )
@@ -105,9 +106,9 @@ BEGIN
   INTO webhook_ids, is_partial FROM met m;
 END $$;
 
--- Unblocks a member's next delivery when an attempt has ended, so that none is claimed, and returns whether there is one.
--- It is due since it was published, so it comes before those that have not been blocked yet. A function, because it has
--- to see what claims have blocked until the lease of the one that was attempted was locked.
+-- Unblocks a member's next delivery when an attempt has ended, so that none is claimed, and returns whether
+-- there is one. It is due since it was published, so it comes before deliveries that have not been blocked
+-- yet. A function, because it has to see what claims blocked before the attempt's lease was locked.
 CREATE FUNCTION tenure.unblock_next(of_webhook uuid, of_member bigint) RETURNS boolean LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off

@@ -1,13 +1,14 @@
--- Sends many events of a project to one of its webhooks again: of its event log from `since` on, in the order
--- of epochs, transactions and ids, those of one of the `kinds`, as `replayKindOf` of core says: `missed` without a
--- delivery, or the state of the delivery. Without `only_types`, the webhook's own types count.
--- It reads up to `most_read` events after `after_id`, up to and with `until_id`, and sends up to `most`. Without
--- these ids, it reads from the beginning, up to the event that is now the last one.
--- Returns one row if the webhook exists: whether it is disabled; how many events are sent; and where to go on,
--- unless all were read. `replayed` is NULL if the webhook is disabled, or if one of the two events is gone.
+-- Sends many of a project's events to one of its webhooks again: events from `since` on, ordered by epoch,
+-- transaction and id, whose kind is in `kinds`. The kind is `missed` without a delivery, or the delivery's
+-- state. Same rule as `replayKindOf` in core. Without `only_types`, the webhook's own types count.
+-- It reads up to `most_read` events after `after_id`, up to and including `until_id`, and sends up to `most`.
+-- Without these ids, it reads from the beginning, up to the event that is now the last one.
+-- Returns one row if the webhook exists: whether it is disabled; how many events are sent; and where to
+-- continue, unless all were read. `replayed` is NULL if the webhook is disabled, or if one of the two events
+-- is gone.
 -- A function, because its statements see what others have sent, delivered and settled before it has the lock.
 -- They look up each delivery by its key. A connection plans them once, perhaps for empty tables: joins, or
--- conditions that match a partial index, could then read all deliveries of the webhook for each event.
+-- conditions that match a partial index, could then read all the webhook's deliveries for each event.
 CREATE FUNCTION tenure.replay(
   of_project bigint, to_webhook uuid, since timestamptz, only_types text[], kinds text[],
   after_id uuid, until_id uuid, most_read integer, most integer, is_dry_run boolean
@@ -20,7 +21,7 @@ SET jit = off
 AS $$
 #variable_conflict use_column
 DECLARE
-  -- Days before are not looked into.
+  -- Earlier days are not read.
   first CONSTANT uuid := tenure.first_id(greatest(since, 'epoch') AT TIME ZONE 'UTC');
   now timestamptz;
   is_off boolean;
@@ -30,14 +31,14 @@ DECLARE
   after_xid xid8 := '0';
   until_epoch integer;
   until_xid xid8;
-  -- The last event of those that this call reads.
+  -- The last event that this call reads.
   end_epoch integer;
   end_xid xid8;
   end_id uuid;
   missed_ids uuid[];
   failed_ids uuid[];
   delivered_ids uuid[];
-  -- For each delivery in a run: the first event of the run, and its place.
+  -- For each delivery in a run: the run's first event, and the delivery's place.
   run_ids uuid[];
   run_places integer[];
   found_last uuid;
@@ -45,7 +46,7 @@ DECLARE
   changed_count integer;
 BEGIN
   IF NOT is_dry_run THEN
-    -- A snapshot from before it would not show what others have sent since then.
+    -- A snapshot from before the lock would not show what others have sent since then.
     IF current_setting('transaction_isolation') <> 'read committed' THEN
       RAISE feature_not_supported USING MESSAGE = 'events are replayed at the isolation level READ COMMITTED';
     END IF;
@@ -143,11 +144,11 @@ BEGIN
     WITH taken AS (
       DELETE FROM tenure.finished_deliveries d
       WHERE d.event_id = ANY (delivered_ids) AND d.webhook_id = to_webhook AND d.state <> 'cancelled'
-        -- Days beside are not looked into.
+        -- Other days are not read.
         AND d.event_id BETWEEN delivered_ids[1] AND delivered_ids[cardinality(delivered_ids)]
       RETURNING d.event_id, d.position, d.attempted_at, d.attempts
     )
-    -- Their places in the list stay.
+    -- They keep their places in the list.
     INSERT INTO tenure.deliveries
       (event_id, webhook_id, position, state, next_attempt_at, attempted_at, attempts, is_replay, member)
     OVERRIDING SYSTEM VALUE
@@ -158,7 +159,8 @@ BEGIN
     found_count := found_count + changed_count;
 
     IF run_ids IS NOT NULL THEN
-      -- All statements lock runs in the same order, which avoids deadlocks. The next statement sees what they are then.
+      -- All statements lock runs in the same order, which avoids deadlocks. The next statement sees their
+      -- current rows.
       PERFORM FROM tenure.delivered_runs r
       WHERE r.project_number = of_project AND r.webhook_id = to_webhook AND r.first_event = ANY (run_ids)
       ORDER BY r.first_event FOR UPDATE;
