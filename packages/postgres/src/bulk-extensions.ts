@@ -133,7 +133,7 @@ export interface BulkChangeRow extends ChangeRow {
 export const undo = (schema: string, once: KeyClause): string => `
   WITH ${requested},
   ${lockedProject(schema, once.condition)},
-  judged AS MATERIALIZED (
+  decided AS MATERIALIZED (
     SELECT p.number, ${schema}.undo_bulk_extension(
              p.number, $11::uuid, $12::timestamptz, a.at, a.request_id, a.key_id) AS outcome
     FROM asked a, project p
@@ -142,7 +142,7 @@ export const undo = (schema: string, once: KeyClause): string => `
     UPDATE ${schema}.projects p
     SET seq = ${nextSequenceRound("p.seq")}, bulk_changed_at = ${madeAt}, bulk_unseen_since = ${unseenSince(schema, "p")},
         next_check_at = least(p.next_check_at, ${nextCheckOf(schema, "timestamptz '-infinity'")})
-    FROM judged j WHERE p.number = j.number AND j.outcome = 'undone'
+    FROM decided j WHERE p.number = j.number AND j.outcome = 'undone'
     RETURNING p.number, p.seq, p.membership_count
   ),
   changed AS MATERIALIZED (
@@ -150,7 +150,7 @@ export const undo = (schema: string, once: KeyClause): string => `
   ),
   ${auditBulkChange(schema, "'bulk_undone'", "$11::text", "NULL")},${publishChange(schema, "changed")}${once.keeping("changed", "total::text")}
   SELECT j.outcome, c.seq, c.total, (SELECT count(*) FROM delivered)::integer AS deliveries
-  FROM judged j LEFT JOIN changed c ON true
+  FROM decided j LEFT JOIN changed c ON true
 `
 
 /** The parameters for `undo`. */
@@ -373,7 +373,7 @@ const toLogged = (row: KeptRow): LoggedBulkExtension => ({
 })
 
 /** Decides whether a bulk extension can be undone. Same rule as the function in the migrations. */
-const judgeUndo = (
+const decideUndo = (
   rows: ReadonlyArray<BulkExtensionRow>,
   { bulkExtensionId, madeAfter }: UndoTarget,
 ): UndoRow["outcome"] => {
@@ -440,7 +440,7 @@ export const makeBulkExtensions = ({
 
     previewUndo: Effect.fnUntraced(function* (projectId, target) {
       const rows = yield* list(projectId, undefined, maxListed)
-      const failure = undoFailure(judgeUndo(rows, target), target.bulkExtensionId)
+      const failure = undoFailure(decideUndo(rows, target), target.bulkExtensionId)
       if (failure !== undefined) return yield* failure
       const log = rows.filter(isKept).toReversed()
       return yield* preview(

@@ -174,9 +174,9 @@ export const makeDeliveryProgress = (
         (rows) => new Map(rows.map((row) => [WebhookId(row.id), toProgress(row)])),
       ),
 
-    troubled: (most) =>
+    troubled: (max) =>
       Effect.map(
-        executor.execute<TroubledRow>(sql.troubled, [integerParam(most)], { owner: "backlog" }),
+        executor.execute<TroubledRow>(sql.troubled, [integerParam(max)], { owner: "backlog" }),
         (rows) => rows.map(toTroubled).toSorted(compareTroubles),
       ),
   }

@@ -61,8 +61,8 @@ const cursorOf = ({ at, bound, generation, userId }: EndingPlace): EndingCursor 
   EndingCursor(`${at}.${generation}.${bound}.${userId}`)
 
 // Cursors are untrusted, so their numbers are brought into the valid range.
-const within = (least: number, text: string, most: number): number =>
-  Math.min(Math.max(Number(text), least), most)
+const within = (min: number, text: string, max: number): number =>
+  Math.min(Math.max(Number(text), min), max)
 
 /** Reads a position from a cursor. */
 const placeOf = (cursor: EndingCursor): EndingPlace => {
@@ -145,9 +145,9 @@ interface BackfillRow {
 }
 
 /** The parameters for `continueEndingBackfill`. */
-export const continueEndingBackfillParams = (projectId: ProjectId, most: number) => [
+export const continueEndingBackfillParams = (projectId: ProjectId, limit: number) => [
   textParam(projectId),
-  integerParam(most),
+  integerParam(limit),
 ]
 
 /** Records the user id `$2` that the backfill has reached. */
@@ -300,7 +300,7 @@ export interface WalkRequest {
   readonly projectId: ProjectId
   readonly before: EndDate
   /** The maximum number of memberships to walk through. */
-  readonly most: number
+  readonly maxSteps: number
   /** The maximum number of memberships to return. */
   readonly limit: number
 }
@@ -308,14 +308,14 @@ export interface WalkRequest {
 /** The parameters for `walkByEndDate` from a position. */
 export const walkParams = (
   { at, bound, generation, userId }: EndingPlace,
-  { before, limit, most, projectId }: WalkRequest,
+  { before, limit, maxSteps, projectId }: WalkRequest,
 ) => [
   textParam(projectId),
   instantParam(at),
   bigintParam(generation),
   instantParam(bound),
   textParam(userId),
-  integerParam(most),
+  integerParam(maxSteps),
   integerParam(limit),
   instantParam(before),
 ]
@@ -397,13 +397,13 @@ export const makeListEnding = ({
   return Effect.fnUntraced(function* (projectId, { after, before, limit }) {
     const memberships: Array<Membership> = []
     let place: EndingPlace | undefined = after === undefined ? start : placeOf(after)
-    let most = Math.max(limit, maxWalked.first)
+    let maxSteps = Math.max(limit, maxWalked.first)
     let left = limit + maxWalked.inAll
     while (place !== undefined && memberships.length < limit && left > 0) {
       const asked = {
         projectId,
         before,
-        most: Math.min(most, left),
+        maxSteps: Math.min(maxSteps, left),
         limit: limit - memberships.length,
       }
       const [first, ...others] = yield* execute<WalkRow>(sql.walk, walkParams(place, asked), {
@@ -415,8 +415,8 @@ export const makeListEnding = ({
         break
       }
       memberships.push(...[first, ...others].flatMap((row) => toMembership(projectId, row)))
-      left -= asked.most
-      most *= 4
+      left -= asked.maxSteps
+      maxSteps *= 4
       place = nextPlace(place, [first, ...others], asked.limit)
     }
     return { memberships, next: place && cursorOf(place) }

@@ -260,7 +260,7 @@ interface EventPlace {
 }
 
 // How long an erasure waits for open transactions that have published events.
-const patience = { interval: "20 millis", times: 50 } as const
+const publishingWait = { interval: "20 millis", times: 50 } as const
 
 /** Makes the functions for one schema. */
 export const makeErasures = (executor: Executor) => {
@@ -315,8 +315,8 @@ export const makeErasures = (executor: Executor) => {
     if (open.length === 0) return true
     const left = yield* Effect.repeat(publishing(open), {
       until: (ids) => ids.length === 0,
-      times: patience.times,
-      schedule: Schedule.spaced(patience.interval),
+      times: publishingWait.times,
+      schedule: Schedule.spaced(publishingWait.interval),
     })
     return left.length === 0
   })

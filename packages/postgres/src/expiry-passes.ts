@@ -47,7 +47,7 @@ const canGoOn = "(begun_in IS NULL OR begun_in < pg_snapshot_xmin(pg_current_sna
  * milliseconds the first one is. Most sweeps need no other statement. This one locks nothing, so the others
  * check again.
  */
-export const lookForChecks = (schema: string): string => `
+export const findChecksDue = (schema: string): string => `
   SELECT coalesce(project <= statement_timestamp(), false) OR EXISTS (
            SELECT FROM ${schema}.expiry_passes WHERE ${canGoOn}
          ) AS has_pass,
@@ -62,8 +62,8 @@ export const lookForChecks = (schema: string): string => `
   ) first
 `
 
-/** The row from `lookForChecks`. */
-export interface LookRow {
+/** The row from `findChecksDue`. */
+export interface ChecksDueRow {
   readonly has_pass: boolean
   readonly has_members: boolean
   /** NULL if no check is planned. */
@@ -71,7 +71,11 @@ export interface LookRow {
 }
 
 /** The time in milliseconds until the first check, unless something is due now. */
-export const toNextDueMillis = ({ has_members, has_pass, next_in }: LookRow): number | undefined =>
+export const toNextDueMillis = ({
+  has_members,
+  has_pass,
+  next_in,
+}: ChecksDueRow): number | undefined =>
   has_pass || has_members ? undefined : (next_in ?? Infinity)
 
 /**
@@ -184,4 +188,4 @@ export interface ExpiryPassRow {
 }
 
 /** The parameters for both pass statements. */
-export const passParams = (most: number) => [integerParam(most)]
+export const passParams = (limit: number) => [integerParam(limit)]

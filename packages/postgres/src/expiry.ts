@@ -17,11 +17,11 @@ import * as Effect from "effect/Effect"
 import type { ExecuteOptions, Executor } from "./connection/executor.ts"
 import {
   type ExpiryPassRow,
-  type LookRow,
+  type ChecksDueRow,
   type WatchStartRow,
   beginExpiryPasses,
   continueExpiryPass,
-  lookForChecks,
+  findChecksDue,
   passParams,
   startWatchingEnds,
   toNextDueMillis,
@@ -167,8 +167,8 @@ export const findDueOfParams = (limit: number, projects: ReadonlyArray<bigint>) 
 ]
 
 /** The parameters for `findProjectsDue`. */
-export const findProjectsDueParams = (most: number, after: bigint) => [
-  integerParam(most),
+export const findProjectsDueParams = (limit: number, after: bigint) => [
+  integerParam(limit),
   bigintParam(after),
 ]
 
@@ -319,7 +319,7 @@ export const makePostgresExpiryStore = (
   const { executeApart, schema } = executor
   const sql = {
     watch: startWatchingEnds(schema),
-    look: lookForChecks(schema),
+    findChecksDue: findChecksDue(schema),
     beginPasses: beginExpiryPasses(schema),
     goOn: continueExpiryPass(schema),
     findDue: findDue(schema),
@@ -415,18 +415,18 @@ export const makePostgresExpiryStore = (
     }),
 
     sweep: Effect.fnUntraced(function* (limit, decide) {
-      const [look] = yield* executeApart<LookRow>(sql.look, [], options)
-      const hasMembers = isForTurns || look?.has_members === true
+      const [checks] = yield* executeApart<ChecksDueRow>(sql.findChecksDue, [], options)
+      const hasMembers = isForTurns || checks?.has_members === true
       const { isMore, rows } = hasMembers ? yield* find(limit) : { isMore: false, rows: [] }
       const events = yield* settle(rows, decide)
       // If a pass fails, the next sweep continues it, and no announcement waits for it.
       const isPassing =
-        look?.has_pass === true &&
+        checks?.has_pass === true &&
         (yield* Effect.catchTag(pass(limit), "StoreUnavailable", () => Effect.succeed(false)))
       return {
         events,
         isMore: isMore || isPassing,
-        nextDueMillis: look && toNextDueMillis(look),
+        nextDueMillis: checks && toNextDueMillis(checks),
       }
     }),
   }

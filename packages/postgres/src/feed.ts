@@ -37,10 +37,10 @@ export interface Snapshot {
 const emptySnapshot: Snapshot = { xmin: 1n, xmax: 1n, running: [] }
 
 // 64-bit numbers without the sign bit, so that PostgreSQL can read all.
-const placeMost = 2n ** 63n - 1n
+const maxNumber = 2n ** 63n - 1n
 
 /** The snapshot that sees everything in a past epoch. */
-const finalSnapshot: Snapshot = { xmin: placeMost, xmax: placeMost, running: [] }
+const finalSnapshot: Snapshot = { xmin: maxNumber, xmax: maxNumber, running: [] }
 
 /** Whether a snapshot sees a transaction. */
 export const snapshotSees = ({ running, xmax }: Snapshot, xid: bigint): boolean =>
@@ -169,7 +169,7 @@ const parseNumber = (text: string): bigint | undefined => {
   if (!numberPattern.test(text)) return undefined
   let value = 0n
   for (const digit of text) value = value * 36n + BigInt(Number.parseInt(digit, 36))
-  return value <= placeMost ? value : undefined
+  return value <= maxNumber ? value : undefined
 }
 
 // PostgreSQL's greatest integer.
@@ -190,7 +190,7 @@ const parseSeen = (text: string | undefined): SeenEvents | undefined => {
   const xmax = xmin + length
   let last = xmin
   const running = gaps.map((gap) => (last += gap))
-  const isSnapshot = xmax <= placeMost && isAscending([...running, xmax])
+  const isSnapshot = xmax <= maxNumber && isAscending([...running, xmax])
   return isSnapshot ? { at: Number(at), snapshot: { xmin, xmax, running } } : undefined
 }
 
@@ -362,7 +362,7 @@ interface Read {
   readonly now: SeenEvents
   readonly rows: ReadonlyArray<FeedRow>
   /** The maximum number of events that was requested. */
-  readonly most: number
+  readonly maxEvents: number
   /** A transaction whose number is certainly not used again. */
   readonly used: bigint
   /** The epoch to continue with, if the position's epoch is over. */
@@ -394,7 +394,7 @@ const seenAfter = (
  */
 const pageOf = (
   { base, epoch, within }: FeedPosition,
-  { most, nextEpoch, now, rows, used }: Read,
+  { maxEvents, nextEpoch, now, rows, used }: Read,
 ): FeedPage => {
   const newest = nextEpoch === undefined ? fitsPage(now) : { at: now.at, snapshot: finalSnapshot }
   const until = within?.until ?? newest
@@ -408,7 +408,7 @@ const pageOf = (
   const last = events.at(-1)
   const found = rows[0]?.found ?? 0
   const isWhole = shown.length === read.length
-  if (last !== undefined && isWhole && (found === most || events.length < found))
+  if (last !== undefined && isWhole && (found === maxEvents || events.length < found))
     return { events, cursor: last.cursor, isLast: false }
   if (nextEpoch !== undefined && until.snapshot.xmax === finalSnapshot.xmax) {
     const cursor = formatFeedCursor(nextEpoch, startOf(nextEpoch, now.at).base)
@@ -500,7 +500,7 @@ export const makePostgresFeedStore = (
     const page = pageOf(isBeginning ? startOf(epoch, now.at) : place, {
       now,
       rows,
-      most: size.events,
+      maxEvents: size.events,
       used: isOver ? 0n : yield* findUsed(row, now.snapshot),
       nextEpoch: isOver ? { number: row.next_epoch, identity: row.next_identity ?? "" } : undefined,
     })

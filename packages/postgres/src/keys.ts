@@ -305,10 +305,10 @@ export const makePostgresApiKeyStore = Effect.fnUntraced(function* (
       ),
 
     list: Effect.fnUntraced(function* ({ after, limit, within }) {
-      const list = (most: number) =>
+      const list = (count: number) =>
         executor.execute<KeyRow>(sql.list, [
           textParam(after),
-          integerParam(most),
+          integerParam(count),
           withinParam(within),
         ])
       if (after === undefined) return (yield* list(limit)).map(toKey)

@@ -43,22 +43,22 @@ const deliveriesIn = (
   schema: string,
   webhookId: string,
   states: ReadonlyArray<string>,
-  most: string,
+  max: string,
 ): string =>
   states
     .map(
       (state) => `
           (
             SELECT FROM ${schema}.deliveries d
-            WHERE d.webhook_id = ${webhookId} AND d.state ${state} ORDER BY d.position LIMIT ${most}
+            WHERE d.webhook_id = ${webhookId} AND d.state ${state} ORDER BY d.position LIMIT ${max}
           )`,
     )
     .join(" UNION ALL ")
 
 /** Counts a webhook's open deliveries, up to a number. */
-export const countOpen = (schema: string, webhookId: string, most: number): string => `(
-      SELECT count(*) FROM (${deliveriesIn(schema, webhookId, open, String(most))}
-        LIMIT ${most}
+export const countOpen = (schema: string, webhookId: string, max: number): string => `(
+      SELECT count(*) FROM (${deliveriesIn(schema, webhookId, open, String(max))}
+        LIMIT ${max}
       ) counted
     )::integer`
 

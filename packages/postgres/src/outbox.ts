@@ -191,9 +191,9 @@ export const makePostgresOutbox = Effect.fnUntraced(function* (
 
     ...makeReplays(executor, notifications, answers),
 
-    backlog: (most) =>
+    backlog: (max) =>
       Effect.map(
-        executor.execute<statements.BacklogRow>(sql.backlog, [integerParam(most)], {
+        executor.execute<statements.BacklogRow>(sql.backlog, [integerParam(max)], {
           owner: "backlog",
         }),
         statements.toBacklog,

@@ -27,14 +27,14 @@ const isFirst = "attempts = '[]'"
 // Whole milliseconds, which a cursor can have.
 const now = "date_trunc('milliseconds', clock_timestamp())"
 
-const { least, most } = concurrencyRange
+const { least: minConcurrency, most: maxConcurrency } = concurrencyRange
 
 /**
  * An expression for a webhook's concurrency after successful and failed attempts, as if the successes had
  * come first. Same rules as `concurrencyAfterSuccess` and `concurrencyAfterFailure` in core.
  */
 export const concurrencyAfter = (concurrency: string, succeeded: string, failed: string): string =>
-  `greatest(${least}, least(${most}, ${concurrency} + ${succeeded}) >> least(${failed}, 30))`
+  `greatest(${minConcurrency}, least(${maxConcurrency}, ${concurrency} + ${succeeded}) >> least(${failed}, 30))`
 
 const settledColumns = "n, webhook_id, member, outcome, hold_millis, project_number"
 
@@ -161,7 +161,7 @@ const settleWith = (schema: string, { chosen, published, result }: Announcing): 
   locked AS MATERIALIZED (
     SELECT w.disabled_at, w.failing_since, w.failing_percent, s.*
     FROM ${schema}.webhooks w JOIN outcomes s ON s.webhook_id = w.id
-    WHERE s.failed > 0 OR s.succeeded > 0 AND (w.failures > 0 OR w.concurrency < ${most})
+    WHERE s.failed > 0 OR s.succeeded > 0 AND (w.failures > 0 OR w.concurrency < ${maxConcurrency})
     ORDER BY w.id FOR NO KEY UPDATE OF w
   ),${chosen},
   paced AS (

@@ -50,7 +50,7 @@ interface CommittedRow {
 }
 
 // How often commits are checked while something waits.
-const lookMillis = 100
+const pollMillis = 100
 
 // Events beyond this number, in transactions that stay open, are not watched.
 const maxWaiting = 10_000
@@ -73,7 +73,7 @@ export const makeCommitWatcher = Effect.fnUntraced(function* (executor: Executor
   const waiting = new Set<Waiting>()
   const isWaiting = yield* Latch.make()
 
-  const look = Effect.gen(function* () {
+  const poll = Effect.gen(function* () {
     const asked = [...waiting]
     const rows = yield* executor.executeApart<CommittedRow>(sql, findCommittedParams(asked), {
       owner: "commits",
@@ -88,9 +88,9 @@ export const makeCommitWatcher = Effect.fnUntraced(function* (executor: Executor
   })
 
   yield* isWaiting.await.pipe(
-    Effect.andThen(Effect.sleep(lookMillis)),
+    Effect.andThen(Effect.sleep(pollMillis)),
     // During an outage, it keeps polling.
-    Effect.andThen(Effect.ignoreCause(look)),
+    Effect.andThen(Effect.ignoreCause(poll)),
     Effect.forever,
     Effect.forkScoped,
   )

@@ -146,7 +146,7 @@ describe("a list by ends", () => {
 
     yield* countBefore(daysFromNow(1))
     const most = 100
-    const asked = { projectId: p1, before: daysFromNow(400), most, limit: most }
+    const asked = { projectId: p1, before: daysFromNow(400), maxSteps: most, limit: most }
     const blocksFrom = (at: number) =>
       blocksReadBy(
         walkByEndDate(`"${schema}"`),

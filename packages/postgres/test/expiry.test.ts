@@ -6,7 +6,7 @@ import { EndDate, type Event, MembershipStore, Millis } from "@tenure/core/store
 import { Fixture } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import { type LookRow, lookForChecks } from "../src/expiry-passes.ts"
+import { type ChecksDueRow, findChecksDue } from "../src/expiry-passes.ts"
 import { during, duringSteps, sql, testsOn, waitingOn } from "./harness.ts"
 
 const schema = "expiry"
@@ -95,7 +95,7 @@ onStores("a pass that is due at once has a finite time to wait", function* () {
   yield* drain()
   const bulk = { mode: "extendBy", by: Millis(minute) } as const
   yield* (yield* MembershipStore).extendAll({ ...change(p1), bulk })
-  const [look] = yield* sql<LookRow>(lookForChecks(`"${schema}"`))
+  const [look] = yield* sql<ChecksDueRow>(findChecksDue(`"${schema}"`))
   expect(look).toMatchObject({ has_pass: true })
   expect(Number.isFinite(look?.next_in ?? 0)).toBe(true)
 })

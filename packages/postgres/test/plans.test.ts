@@ -12,7 +12,7 @@ import { listTroubled, readProgress } from "../src/delivery-progress.ts"
 import {
   beginExpiryPasses,
   continueExpiryPass,
-  lookForChecks,
+  findChecksDue,
   passParams,
 } from "../src/expiry-passes.ts"
 import {
@@ -288,7 +288,7 @@ it.layer(Layer.provideMerge(filled, clientLayer({ ...database, maxConnections: 2
         yield* query(`TRUNCATE ${schema}.memberships`)
         yield* addMembers(3, 10_000)
         yield* expectLittle([
-          [lookForChecks(name), [], 10],
+          [findChecksDue(name), [], 10],
           [findDue(name), findDueParams(500), 5],
           [beginExpiryPasses(name), passParams(100), 5],
           [continueExpiryPass(name), passParams(500), 5],

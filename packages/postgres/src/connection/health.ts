@@ -212,8 +212,8 @@ export const makeHealth = Effect.fnUntraced(function* (
   connections: Connections,
 ): Effect.fn.Return<Health, never, Scope.Scope> {
   const fork = Effect.runForkWith(yield* Effect.context())
-  const monitor = makeHealthProbe(connections)
-  const silence = makeDeadConnectionDetector(connections)
+  const probe = makeHealthProbe(connections)
+  const detector = makeDeadConnectionDetector(connections)
   const calls = new Set<Call>()
   const working = new Set<Fiber.Fiber<unknown, unknown>>()
   let unavailable: StoreUnavailable | undefined
@@ -244,7 +244,7 @@ export const makeHealth = Effect.fnUntraced(function* (
     unavailable = refusal
     failAll(cause)
     connections.destroyAll()
-    start(monitor.untilAnswered(attemptMillis), () => {
+    start(probe.untilAnswered(attemptMillis), () => {
       if (!isClosed) unavailable = undefined
     })
     return refusal
@@ -256,7 +256,7 @@ export const makeHealth = Effect.fnUntraced(function* (
     answeredBefore: number,
   ): Exit.Exit<boolean, StoreUnavailable> => {
     if (Exit.isSuccess(exit)) {
-      silence.end(exit.value.working)
+      detector.end(exit.value.working)
       return Exit.succeed(exit.value.isReadOnly)
     }
     const cause = Cause.squash(exit.cause)
@@ -271,7 +271,7 @@ export const makeHealth = Effect.fnUntraced(function* (
     const asked = Deferred.makeUnsafe<boolean, StoreUnavailable>()
     checking = asked
     const answeredBefore = connections.answered()
-    start(monitor.ask(silence.suspects()), (exit) => {
+    start(probe.ask(detector.suspects()), (exit) => {
       checking = undefined
       Deferred.doneUnsafe(asked, decide(exit, answeredBefore))
     })

@@ -44,7 +44,7 @@ export const makeConnectionPool = Effect.fnUntraced(function* (
   terms: SessionTimeouts,
   size: number,
 ): Effect.fn.Return<ConnectionPool, never, Scope.Scope> {
-  const turns = makeFairSemaphore(size)
+  const semaphore = makeFairSemaphore(size)
   // Last in, first out, so that surplus connections become unused and close.
   let idle: Array<Idle> = []
 
@@ -90,11 +90,11 @@ export const makeConnectionPool = Effect.fnUntraced(function* (
 
   return {
     run: (owner, sql, params) =>
-      turns.take(
+      semaphore.take(
         owner,
         onConnection((connection) => connection.run(sql, params)),
       ),
-    use: () => ({ idle: idle.length, used: turns.taken(), waiting: turns.waiting() }),
+    use: () => ({ idle: idle.length, used: semaphore.taken(), waiting: semaphore.waiting() }),
   }
 })
 

@@ -65,7 +65,7 @@ const startReading = (schema: string, { columns, name }: TableRow): string => `
 `
 
 /** Reads up to a number of rows. */
-const readNext = (most: number): string => `FETCH ${most} FROM moved`
+const readNext = (maxRows: number): string => `FETCH ${maxRows} FROM moved`
 
 /** A row from `readNext`: a table row as JSON. */
 interface ReadRow {

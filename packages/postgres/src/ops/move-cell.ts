@@ -33,7 +33,7 @@ import {
   catchUp,
   detach,
   dropSubscription,
-  patiently,
+  retryOften,
   readName,
   sendMarker,
   waitForCopy,
@@ -132,7 +132,7 @@ const dropSchema = (client: PgClient, schema: string) => {
         sql.unsafe(`DROP SCHEMA IF EXISTS ${quoted(schema)} CASCADE`),
       ),
     )
-    .pipe(Effect.retry({ ...patiently, while: isBlocked }), Effect.asVoid)
+    .pipe(Effect.retry({ ...retryOften, while: isBlocked }), Effect.asVoid)
 }
 
 const isBlocked = (error: unknown): boolean =>
@@ -336,7 +336,7 @@ const switchOver = Effect.fnUntraced(function* (
 /** Completes a decided move. Any step can be repeated. */
 const complete = Effect.fnUntraced(function* (move: CellMove, { onStep }: MoveObserver) {
   const { home, homeSchema, number, schema, source, target } = move
-  yield* Effect.retry(target.client.unsafe(openCell(schema)), { ...patiently, while: isBlocked })
+  yield* Effect.retry(target.client.unsafe(openCell(schema)), { ...retryOften, while: isBlocked })
   yield* onStep("opened")
   const params = switchCellParams(number, source.name, target.name)
   yield* home.unsafe(switchCell(quoted(homeSchema)), params)

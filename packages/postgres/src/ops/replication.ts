@@ -57,7 +57,7 @@ export const dropSubscription = Effect.fnUntraced(function* (target: SqlClient, 
   return found.slots
 })
 
-export const patiently = { times: 100, schedule: Schedule.spaced("50 millis") }
+export const retryOften = { times: 100, schedule: Schedule.spaced("50 millis") }
 
 /** Ends the replication and removes everything it used. */
 export const detach = Effect.fnUntraced(function* (move: CellMove) {
@@ -70,7 +70,7 @@ export const detach = Effect.fnUntraced(function* (move: CellMove) {
     yield* source.client.unsafe(dropSlots, params)
     return !(yield* holds(source.client, slotsExist, params))
   })
-  const gone = yield* Effect.repeat(areGone, { ...patiently, until: (are) => are })
+  const gone = yield* Effect.repeat(areGone, { ...retryOften, until: (are) => are })
   if (!gone)
     return yield* refuse(
       `The replication slot ${name} of ${source.name} is still in use. Repeat the command.`,
