@@ -22,7 +22,8 @@ import {
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Semaphore from "effect/Semaphore"
-import { type Executor, readsOf, runPeriodically } from "./connection/executor.ts"
+import { type Executor, readsOf } from "./connection/executor.ts"
+import { runPeriodically } from "./connection/housekeeping.ts"
 import { deleteSome, isInProject, quickCommit } from "./sql/clauses.ts"
 import {
   type Integer,

@@ -23,7 +23,8 @@ import {
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { makeBatcher } from "./connection/batch.ts"
-import { type Executor, runPeriodically } from "./connection/executor.ts"
+import type { Executor } from "./connection/executor.ts"
+import { runPeriodically } from "./connection/housekeeping.ts"
 import type { IdempotencyStore } from "./idempotency.ts"
 import {
   type KeyClause,

@@ -5,7 +5,8 @@
 
 import { Setting } from "@tenure/core/internal"
 import * as Effect from "effect/Effect"
-import { type Executor, runPeriodically } from "./connection/executor.ts"
+import type { Executor } from "./connection/executor.ts"
+import { runPeriodically } from "./connection/housekeeping.ts"
 import { deleteOldMinutes, deleteOldQuarters } from "./delivery-counts.ts"
 import { makeErasures } from "./erasure.ts"
 import { deleteFullBuckets } from "./rate-limits.ts"

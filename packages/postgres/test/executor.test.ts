@@ -13,7 +13,7 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { isSqlError } from "effect/sql/SqlError"
 import { afterAll, beforeAll } from "vitest"
-import { Database } from "../src/connection/executor.ts"
+import { Database } from "../src/connection/database.ts"
 import { postgresLayer } from "../src/index.ts"
 import { type Steps, during, ownSchema, sql, valuesOf } from "./harness.ts"
 

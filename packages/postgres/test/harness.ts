@@ -22,13 +22,8 @@ import * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import { afterAll, beforeAll, expect, inject } from "vitest"
-import {
-  type Database,
-  type Executor,
-  type Server,
-  makeExecutor,
-  makeServer,
-} from "../src/connection/executor.ts"
+import type { Database } from "../src/connection/database.ts"
+import { type Executor, type Server, makeExecutor, makeServer } from "../src/connection/executor.ts"
 import { migrate, postgresLayer, postgresOptions } from "../src/index.ts"
 import { quoted } from "../src/sql/clauses.ts"
 import { makeAllStores } from "../src/stores.ts"

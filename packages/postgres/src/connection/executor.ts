@@ -1,24 +1,16 @@
 /** Runs statements on PostgreSQL: SQL and parameters in, rows or `StoreUnavailable` out. */
 
 import type { PgClient } from "@effect/sql-pg/PgClient"
-import {
-  type IdempotencyConflict,
-  type IdempotencyKey,
-  type ProjectId,
-  type ProjectNotFound,
-  type ReplayedResponse,
-  StoreUnavailable,
-} from "@tenure/core/store"
+import { StoreUnavailable } from "@tenure/core/store"
 import * as Context from "effect/Context"
-import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
-import type * as Scope from "effect/Scope"
 import { type SqlError, isSqlError } from "effect/sql/SqlError"
 import { type Connection, failOnLockTimeouts, waitForLockTimeouts } from "./connection.ts"
 import { makeConnections } from "./connections.ts"
+import type { Database } from "./database.ts"
 import {
   isAbsent,
   isConflict,
@@ -331,85 +323,3 @@ export const makeExecutor = (
     afterCommit,
   }
 }
-
-/**
- * Runs a step in the background until the scope closes: after the interval, repeatedly until it returns no
- * rows, then again after the next interval. Logs failures and continues.
- */
-export const runPeriodically = (
-  interval: Duration.Input,
-  step: Effect.Effect<ReadonlyArray<unknown>, StoreUnavailable>,
-): Effect.Effect<unknown, never, Scope.Scope> =>
-  Effect.sleep(interval).pipe(
-    Effect.andThen(
-      // The pauses leave the database to other statements.
-      Effect.repeat(step, {
-        while: (rows) => rows.length > 0,
-        schedule: Schedule.spaced("50 millis"),
-      }),
-    ),
-    Effect.catchCause((cause) =>
-      Effect.logWarning("Housekeeping failed and will be retried", cause),
-    ),
-    Effect.forever,
-    Effect.forkScoped,
-  )
-
-/**
- * The database with Tenure's tables, for stores that a host writes itself. For example, a store that keeps
- * memberships in a table of the host.
- */
-export class Database extends Context.Service<
-  Database,
-  {
-    /**
-     * Runs a statement or a transaction of the host's client, and behaves as a port must.
-     *
-     * Fails with `StoreUnavailable` if the database does not respond: within two seconds at first, then at
-     * once until the database responds again. No call waits longer than 30 seconds. Errors in a statement,
-     * such as a violated constraint, are defects. Work that loses a deadlock runs again from its start,
-     * unless it is inside an open transaction.
-     *
-     * @example
-     * ```ts
-     * import * as Effect from "effect/Effect"
-     * import { Database } from "tenure/postgres"
-     * import { PgClient } from "@effect/sql-pg"
-     * import { type Event, Outbox } from "tenure/store"
-     *
-     * // Stores the row, the event and its deliveries, or none of them.
-     * const pay = Effect.fn("pay")(function* (order: number, event: Event) {
-     *   const sql = yield* PgClient.PgClient
-     *   const database = yield* Database
-     *   const outbox = yield* Outbox
-     *   const paid = sql`UPDATE orders SET paid = true WHERE id = ${order}`
-     *   yield* database.run(sql.withTransaction(Effect.andThen(paid, outbox.publish(event))))
-     * })
-     * ```
-     */
-    readonly run: <A, E, R>(
-      work: Effect.Effect<A, E, R>,
-    ) => Effect.Effect<A, Exclude<E, SqlError> | StoreUnavailable, R>
-
-    /**
-     * Runs work in one transaction, as `run` does: everything that stores change in it is committed together,
-     * or nothing is.
-     */
-    readonly atomically: <A, E, R>(
-      work: Effect.Effect<A, E, R>,
-    ) => Effect.Effect<A, Exclude<E, SqlError> | StoreUnavailable, R>
-
-    /**
-     * Stores an idempotency key with its response, for a change that publishes no event because it changes
-     * nothing: in the open transaction, if there is one. Returns `Replayed` if the same request has stored it
-     * before.
-     */
-    readonly keep: (
-      once: IdempotencyKey,
-      projectId: ProjectId,
-    ) => Effect.Effect<
-      ReplayedResponse | void,
-      ProjectNotFound | IdempotencyConflict | StoreUnavailable
-    >
-  }
->()("@tenure/postgres/Database") {}

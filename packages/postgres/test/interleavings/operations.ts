@@ -36,7 +36,7 @@ import {
   settingChanges,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
-import { Database } from "../../src/connection/executor.ts"
+import { Database } from "../../src/connection/database.ts"
 
 const hourMillis = 3_600_000
 export const dayMillis = 24 * hourMillis
