@@ -42,9 +42,9 @@ interface QueueCandidate {
 
 /** Bounds on a selection. */
 interface SelectionLimits {
-  /** The maximum clients in a statement. */
+  /** The maximum number of clients in a statement. */
   readonly clients: number
-  /** The maximum clients that a selection examines. */
+  /** The maximum number of clients that a selection examines. */
   readonly examined: number
   /** After this many statements in a row without a decision, a client has the next one for itself. */
   readonly rounds: number
@@ -115,11 +115,11 @@ export interface QueuedTake extends TakeRequest {
 
 /** Bounds on the queues. */
 export interface QueueLimits extends SelectionLimits {
-  /** The maximum takes that one client has in a statement. */
+  /** The maximum number of takes that one client has in a statement. */
   readonly takes: number
-  /** The maximum waiting takes. */
+  /** The maximum number of waiting takes. */
   readonly waiting: number
-  /** The maximum waiting takes from one client. */
+  /** The maximum number of waiting takes from one client. */
   readonly waitingOfClient: number
   /** The longest time that a take waits for its statement, in milliseconds. */
   readonly millis: number

@@ -163,7 +163,7 @@ CREATE TABLE tenure.webhooks (
   -- Whether a member's events are sent one after another; NULL if it never was so. If it ever was, deliveries
   -- may still have a member.
   ordered         boolean,
-  -- The maximum attempts to start in a second; NULL without a limit. The tokens are in rate_limit_buckets, so
+  -- How many attempts may start in a second; NULL without a limit. The tokens are in rate_limit_buckets, so
   -- that a claim waits for no transaction that changes the webhook.
   rate            integer CHECK (rate > 0),
   created_at      timestamptz NOT NULL,

@@ -135,7 +135,7 @@ CREATE TABLE tenure.feed_state (
   epoch     integer NOT NULL,
   -- Cursors name it beside the epoch, whose number can be the same in two copies of a database.
   identity  text NOT NULL DEFAULT left(replace(gen_random_uuid()::text, '-', ''), 12),
-  -- What numbers the transactions in this epoch, as `current_history` returns it.
+  -- Where this epoch's transactions get their numbers: see `current_history`.
   history   text NOT NULL,
   timeline  integer NOT NULL,
   -- The days that a reader can skip. A past day is closed: if an event is stored there all the same, there is

@@ -432,7 +432,7 @@ BEGIN
     CROSS JOIN tenure.next_due_webhook(tenure.start_of_lane(lane)) AS r (webhook_id)
     WHERE NOT is_locked[lane] AND tenure.lane_of(r.webhook_id) = lane
   ) THEN
-    -- The other lanes' owners may be full: then their lanes are free in 0.2 seconds.
+    -- The other lanes' owners may be full: then a claim here can lock their lanes in 0.2 seconds.
     wait := least(wait, 200);
   END IF;
 

@@ -3,7 +3,7 @@
 
 import { main } from "../ops/program.ts"
 
-// Only installed where a folder is used; it depends on this package, so it is no dependency.
+// Optional, because only folders need it. It depends on this package, so it cannot be a dependency.
 const embedded: string = "@tenure/embedded"
 
 await main(() => import(embedded))

@@ -52,7 +52,7 @@ interface Summary {
   readonly digest: string
 }
 
-/** Deletes the state of the empty feed, so that the copied state takes its place and readers can go on. */
+/** Deletes the state of the empty feed, so that the copied state replaces it and readers can continue. */
 const deleteFeedState = (schema: string): string => `DELETE FROM ${schema}.feed_state`
 
 /** Makes the next epoch begin, because the copied transaction numbers come from elsewhere. */

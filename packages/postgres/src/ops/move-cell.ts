@@ -151,7 +151,7 @@ interface DirectoryRow {
   readonly server: string
   readonly moving_to: string | null
   readonly moved_from: string | null
-  /** For how long processes may still look for it where it was. */
+  /** How long processes may still use its former place, in milliseconds. */
   readonly wait: number
 }
 
