@@ -62,9 +62,9 @@ const mixed = Effect.gen(function* () {
   return keys
 })
 
-const listTests = ({ test }: StoreTests): void => {
-  test("lists all keys, oldest first, and those that were revoked", function* () {
-    const store = yield* prepared
+const listTests = ({ testsAfter }: StoreTests): void => {
+  const { test } = testsAfter(prepared)
+  test("lists all keys, oldest first, and those that were revoked", function* (store) {
     const keys = ["one", "two", "three"].map((token, createdAt) => ({
       ...apiKey(token, p1),
       createdAt,
@@ -74,8 +74,7 @@ const listTests = ({ test }: StoreTests): void => {
     expect(yield* store.list(all)).toEqual(keys.map((key) => ({ ...key, revokedAt: 9 })))
   })
 
-  test("lists keys in pages", function* () {
-    const store = yield* prepared
+  test("lists keys in pages", function* (store) {
     const keys = ["one", "two", "three", "four", "five"].map((token) => apiKey(token, p1))
     yield* addAll(keys)
     for (const index of [0, 2, 4, 5]) {
@@ -84,8 +83,7 @@ const listTests = ({ test }: StoreTests): void => {
     }
   })
 
-  test("refuses to list the keys after one that the caller may not see, as after none", function* () {
-    const store = yield* prepared
+  test("refuses to list the keys after one that the caller may not see, as after none", function* (store) {
     const [hidden] = yield* mixed
     const within = new Set([p1])
     for (const { id } of [hidden, apiKey("unknown")]) {
@@ -109,9 +107,9 @@ const listTests = ({ test }: StoreTests): void => {
   })
 }
 
-const addTests = ({ advance, test }: StoreTests): void => {
-  test("finds a key by the digest of its token, also when it has expired", function* () {
-    const store = yield* prepared
+const addTests = ({ advance, testsAfter }: StoreTests): void => {
+  const { test } = testsAfter(prepared)
+  test("finds a key by the digest of its token, also when it has expired", function* (store) {
     const key: ApiKey = {
       ...apiKey("a token", p1, p2),
       role: "operator",
@@ -129,8 +127,7 @@ const addTests = ({ advance, test }: StoreTests): void => {
     expect(yield* store.find(key.digest)).toEqual(key)
   })
 
-  test("stores nothing and fails if a project does not exist", function* () {
-    const store = yield* prepared
+  test("stores nothing and fails if a project does not exist", function* (store) {
     const key = apiKey("a token", p1, nowhere)
     yield* expectFailure("ProjectNotFound", store.add(key, occasion))
     expect(yield* store.find(key.digest)).toBeUndefined()
@@ -148,8 +145,7 @@ const addTests = ({ advance, test }: StoreTests): void => {
     expect(yield* store.list(all)).toEqual([merged])
   })
 
-  test("stores a key that opens all projects, and lets a key with a known token open them", function* () {
-    const store = yield* prepared
+  test("stores a key that opens all projects, and lets a key with a known token open them", function* (store) {
     const key: ApiKey = { ...apiKey("a token"), projects: "all" }
     expect(yield* store.add(key, occasion)).toEqual(key)
     expect(yield* store.add(apiKey("a token", p1), occasion)).toEqual(key)
@@ -180,8 +176,7 @@ const addTests = ({ advance, test }: StoreTests): void => {
     },
   )
 
-  test("keeps every project of keys that are added concurrently for one token", function* () {
-    const store = yield* prepared
+  test("keeps every project of keys that are added concurrently for one token", function* (store) {
     const projects = Array.from({ length: 10 }, (_, index) => ProjectId(`many-${index}`))
     const { createProject } = yield* MembershipStore
     yield* Effect.forEach(projects, (id) => createProject(id, occasion))
@@ -210,7 +205,8 @@ const addTests = ({ advance, test }: StoreTests): void => {
   })
 }
 
-const revokeTests = ({ test }: StoreTests): void => {
+const revokeTests = ({ testsAfter }: StoreTests): void => {
+  const { test } = testsAfter(prepared)
   test("keeps the time of the first revocation, and revokes no other key", function* () {
     const { key, store } = yield* preparedKey
     const other = apiKey("another", p1)
@@ -229,8 +225,7 @@ const revokeTests = ({ test }: StoreTests): void => {
     expect((yield* store.find(key.digest))?.revokedAt).toBe(5)
   })
 
-  test("revokes no key that is unknown, or opens other projects than the caller's", function* () {
-    const store = yield* prepared
+  test("revokes no key that is unknown, or opens other projects than the caller's", function* (store) {
     const [ofAll, own, ...others] = yield* mixed
     const within = new Set([p1])
     yield* expectFailure(
@@ -243,8 +238,7 @@ const revokeTests = ({ test }: StoreTests): void => {
     expect(revoked).toEqual([{ ...own, revokedAt: 5 }])
   })
 
-  test("revokes a key with an idempotency key once", function* () {
-    const store = yield* prepared
+  test("revokes a key with an idempotency key once", function* (store) {
     const key = apiKey("a token", p1)
     const revoke = store.revoke({ ...revocation(key), once: once() })
     yield* expectFailure("ApiKeyNotFound", revoke)
@@ -256,7 +250,7 @@ const revokeTests = ({ test }: StoreTests): void => {
 
 /** Declares the tests. */
 export const apiKeyStoreSuite = (on: StoreTests): void => {
-  const { test, transactional } = on
+  const { test, transactional } = on.testsAfter(prepared)
 
   test("responds to a ping", function* () {
     yield* (yield* ApiKeyStore).ping
@@ -266,8 +260,7 @@ export const apiKeyStoreSuite = (on: StoreTests): void => {
   revokeTests(on)
   listTests(on)
 
-  test("returns the names of keys, of those that have one", function* () {
-    const store = yield* prepared
+  test("returns the names of keys, of those that have one", function* (store) {
     const [one, other, nameless] = [apiKey("one", p1), apiKey("two", p2), apiKey("three", p1)]
     yield* addAll([{ ...one, name: "nightly import" }, { ...other, name: "shop" }, nameless])
     yield* store.revoke(revocation(one))
@@ -276,8 +269,7 @@ export const apiKeyStoreSuite = (on: StoreTests): void => {
     expect(yield* store.names(new Set())).toEqual(new Map())
   })
 
-  test("records the last use of keys, and changes nothing else", function* () {
-    const store = yield* prepared
+  test("records the last use of keys, and changes nothing else", function* (store) {
     const keys = [apiKey("one", p1), apiKey("two", p1), apiKey("three", p1)] as const
     const [one, other, unused] = keys
     yield* addAll(keys)
@@ -315,7 +307,8 @@ const ticketOf = (keyId: string): Ticket => ({
 
 /** Declares the tests. */
 export const ticketStoreSuite = (on: StoreTests): void => {
-  const { advance, test } = on
+  const { advance } = on
+  const { test } = on.testsAfter(TicketStore)
 
   test.each([
     ["an API key", {}],
@@ -330,8 +323,7 @@ export const ticketStoreSuite = (on: StoreTests): void => {
     expect(yield* store.take(ticket.digest)).toEqual(ticket)
   })
 
-  test("returns a ticket to one of many who take it at the same time", function* () {
-    const store = yield* TicketStore
+  test("returns a ticket to one of many who take it at the same time", function* (store) {
     const ticket = ticketOf("a key")
     yield* store.add(ticket, bounds)
     const taken = yield* times(20, () => store.take(ticket.digest))
@@ -339,8 +331,7 @@ export const ticketStoreSuite = (on: StoreTests): void => {
     expect(yield* store.take(ticket.digest)).toBeUndefined()
   })
 
-  test("returns a ticket until it expires", function* () {
-    const store = yield* TicketStore
+  test("returns a ticket until it expires", function* (store) {
     const [early, late] = [ticketOf("a key"), ticketOf("a key")]
     yield* store.add(early, bounds)
     yield* store.add(late, bounds)
@@ -350,16 +341,14 @@ export const ticketStoreSuite = (on: StoreTests): void => {
     expect(yield* store.take(late.digest)).toBeUndefined()
   })
 
-  test("has as many tickets of a key as it may, of those that are added at the same time", function* () {
-    const store = yield* TicketStore
+  test("has as many tickets of a key as it may, of those that are added at the same time", function* (store) {
     for (const keyId of ["1", "2", "3", "4", "5"]) {
       const added = yield* successesOf(20, () => store.add(ticketOf(keyId), bounds))
       expect(added).toBe(bounds.most)
     }
   })
 
-  test("has as many tickets of a key as it may, of those that live", function* () {
-    const store = yield* TicketStore
+  test("has as many tickets of a key as it may, of those that live", function* (store) {
     const add = (keyId: string) => store.add(ticketOf(keyId), bounds)
     const expectFull = Effect.gen(function* () {
       const error = yield* Effect.flip(add("a key"))
@@ -378,8 +367,7 @@ export const ticketStoreSuite = (on: StoreTests): void => {
     yield* add("a key")
   })
 
-  test("lets a ticket that was added while the clock was ahead live, and counts it, no longer than others", function* () {
-    const store = yield* TicketStore
+  test("lets a ticket that was added while the clock was ahead live, and counts it, no longer than others", function* (store) {
     const tickets = Array.from({ length: bounds.most }, () => ticketOf("a key"))
     const other = ticketOf("another")
     yield* advance(dayMillis)

@@ -52,22 +52,29 @@ export type Steps<Services, Arguments extends ReadonlyArray<unknown> = []> = (
   ...given: Arguments
 ) => Generator<Effect.Effect<unknown, unknown, Services>, unknown, never>
 
-type StoreTestsLayer = StoreHarness["layer"]
-
-/** Declares tests. They run on the stores' clock. */
-const testOn = (layer: StoreTestsLayer, { it }: Registry) => {
-  const test = (name: string, steps: Steps<StorePorts>): void =>
-    it(name, Effect.provide(Effect.gen(steps), layer))
+/** Declares a test after a preparation, whose result its steps get. It runs on the stores' clock. */
+const testOn = <Prepared>(
+  { layer }: Pick<StoreHarness, "layer">,
+  { it }: Registry,
+  prepare: Effect.Effect<Prepared, unknown, StorePorts>,
+) => {
+  const test = (name: string, steps: Steps<StorePorts, [prepared: Prepared]>): void =>
+    it(name, Effect.provide(after(prepare, steps), layer))
 
   /** Declares a test per case. `%s` in the name stands for the case's first element. */
   const each =
     <Case extends readonly [string, ...ReadonlyArray<unknown>]>(cases: ReadonlyArray<Case>) =>
-    (name: string, steps: Steps<StorePorts, [one: Case]>): void => {
-      for (const one of cases) test(name.replace("%s", one[0]), () => steps(one))
+    (name: string, steps: Steps<StorePorts, [one: Case, prepared: Prepared]>): void => {
+      for (const one of cases) test(name.replace("%s", one[0]), (prepared) => steps(one, prepared))
     }
 
   return Object.assign(test, { each })
 }
+
+const after = <Prepared, Services>(
+  prepare: Effect.Effect<Prepared, unknown, Services>,
+  steps: Steps<Services, [prepared: Prepared]>,
+) => Effect.flatMap(prepare, (prepared) => Effect.gen(() => steps(prepared)))
 
 const usualRuns = 50
 
@@ -97,32 +104,41 @@ const propertyOn =
 
 /** Declares tests with the host's transactions, if the harness has any. */
 const transactionalOn =
-  <Host>({ layer, transaction }: StoreHarness<Host>, { it }: Registry) =>
-  (name: string, steps: Steps<StorePorts | HostTransaction>): void => {
+  <Host, Prepared>(
+    { layer, transaction }: StoreHarness<Host>,
+    { it }: Registry,
+    prepare: Effect.Effect<Prepared, unknown, StorePorts>,
+  ) =>
+  (name: string, steps: Steps<StorePorts | HostTransaction, [prepared: Prepared]>): void => {
     if (transaction === undefined) return
-    it(name, Effect.provide(Effect.gen(steps), hostTransactionLayer(layer, transaction)))
+    it(name, Effect.provide(after(prepare, steps), hostTransactionLayer(layer, transaction)))
   }
 
-/** Declares tests with concurrent transactions from the host, if it can have several. */
-const concurrentOn = <Host>(harness: StoreHarness<Host>, registry: Registry) =>
-  transactionalOn(
-    harness.hasOneTransaction === true ? { ...harness, transaction: undefined } : harness,
-    registry,
-  )
-
 /** Returns functions to declare a store's tests. */
-export const testsOn = <Host>(harness: StoreHarness<Host>, registry: Registry) => ({
-  describe: registry.describe,
-  test: testOn(harness.layer, registry),
-  property: propertyOn(harness, registry),
-  transactional: transactionalOn(harness, registry),
-  concurrent: concurrentOn(harness, registry),
-  advance: harness.advance,
-  hasSeveralDatabases: harness.hasSeveralDatabases ?? false,
-  settlesAtOnce: harness.settlesAtOnce ?? false,
-  announcesEnds: harness.announcesEnds ?? true,
-  clockErrorMillis: harness.clockErrorMillis ?? 0,
-})
+export const testsOn = <Host>(harness: StoreHarness<Host>, registry: Registry) => {
+  /** Returns functions to declare tests whose steps get what a preparation has returned. */
+  const testsAfter = <Prepared>(prepare: Effect.Effect<Prepared, unknown, StorePorts>) => ({
+    test: testOn(harness, registry, prepare),
+    transactional: transactionalOn(harness, registry, prepare),
+    /** Declares tests with concurrent transactions from the host, if it can have several. */
+    concurrent: transactionalOn(
+      harness.hasOneTransaction === true ? { ...harness, transaction: undefined } : harness,
+      registry,
+      prepare,
+    ),
+  })
+  return {
+    ...testsAfter(Effect.void),
+    testsAfter,
+    describe: registry.describe,
+    property: propertyOn(harness, registry),
+    advance: harness.advance,
+    hasSeveralDatabases: harness.hasSeveralDatabases ?? false,
+    settlesAtOnce: harness.settlesAtOnce ?? false,
+    announcesEnds: harness.announcesEnds ?? true,
+    clockErrorMillis: harness.clockErrorMillis ?? 0,
+  }
+}
 
 /** Functions to declare a store's tests. */
 export type StoreTests = ReturnType<typeof testsOn>

@@ -70,11 +70,11 @@ const held = <A, E>(work: Effect.Effect<A, E, StorePorts>) =>
 
 /** Declares the tests. */
 export const feedStoreSuite = (on: StoreTests): void => {
-  const { concurrent, describe, test, transactional } = on
+  const { describe } = on
+  const { test, transactional, concurrent } = on.testsAfter(prepared)
 
   describe("read", () => {
     test("returns the events of a project, oldest first, as they were published", function* () {
-      yield* prepared
       const events = yield* publishMany(3)
       yield* publishMany(2, p2)
       const page = yield* readAll("start")
@@ -82,14 +82,12 @@ export const feedStoreSuite = (on: StoreTests): void => {
     })
 
     test("returns the events of changes", function* () {
-      yield* prepared
       const granted = { ...change(p1, "membership.granted"), userId: u1, endDate: in2027 }
       yield* (yield* MembershipStore).grant(granted)
       expect((yield* readAll("start")).ids).toEqual([granted.event.id])
     })
 
-    test("returns only what comes later from now on", function* () {
-      const { feed } = yield* prepared
+    test("returns only what comes later from now on", function* ({ feed }) {
       yield* publishMany(2)
       const now = yield* feed.read([p1], "now", large)
       expect(now).toMatchObject({ events: [], isLast: true })
@@ -97,8 +95,7 @@ export const feedStoreSuite = (on: StoreTests): void => {
       expect((yield* readAll(now.cursor)).ids).toEqual(idsOf(later))
     })
 
-    test("goes on from the place of every event, and of every page", function* () {
-      const { feed } = yield* prepared
+    test("goes on from the place of every event, and of every page", function* ({ feed }) {
       const ids = idsOf(yield* publishMany(5))
       const { cursor, events } = yield* readAll("start")
       for (const [index, one] of events.entries()) {
@@ -107,8 +104,8 @@ export const feedStoreSuite = (on: StoreTests): void => {
       expect(yield* feed.read([p1], cursor, large)).toMatchObject({ events: [], isLast: true })
     })
 
-    test("returns no more events than asked for, and none that is already in another page", function* () {
-      const { feed } = yield* prepared
+    test("returns no more events than asked for, and none that is already in another page", function* (world) {
+      const { feed } = world
       const ids = idsOf(yield* publishMany(7))
       for (const events of [1, 2, 3, 7, 8]) {
         const page = yield* feed.read([p1], "start", { ...large, events })
@@ -117,16 +114,14 @@ export const feedStoreSuite = (on: StoreTests): void => {
       }
     })
 
-    test("returns about as many bytes as asked for, and always an event", function* () {
-      const { feed } = yield* prepared
+    test("returns about as many bytes as asked for, and always an event", function* ({ feed }) {
       const events = yield* publishBodies(5)
       const page = yield* feed.read([p1], "start", { ...large, bytes: 2500 })
       expect(page.events).toHaveLength(3)
       expect((yield* readAll("start", { ...large, bytes: 1 })).ids).toEqual(idsOf(events))
     })
 
-    test("fills a page with what is published after the one before", function* () {
-      const { feed } = yield* prepared
+    test("fills a page with what is published after the one before", function* ({ feed }) {
       const early = yield* publishMany(4)
       const { cursor } = yield* feed.read([p1], "start", { ...large, events: 2 })
       const ids = idsOf([...early, ...(yield* publishMany(4))])
@@ -139,8 +134,7 @@ export const feedStoreSuite = (on: StoreTests): void => {
       }
     })
 
-    test("fills a page with no more bytes than asked for", function* () {
-      const { feed } = yield* prepared
+    test("fills a page with no more bytes than asked for", function* ({ feed }) {
       yield* publishBodies(4)
       const { cursor } = yield* feed.read([p1], "start", { ...large, events: 2 })
       yield* publishBodies(4)
@@ -148,8 +142,7 @@ export const feedStoreSuite = (on: StoreTests): void => {
       expect([page.events.length, page.isLast]).toEqual([3, false])
     })
 
-    test("returns the events of several projects in one order, in pages too", function* () {
-      const { feed } = yield* prepared
+    test("returns the events of several projects in one order, in pages too", function* ({ feed }) {
       const events: Array<Event> = []
       for (const projectId of [p1, p2, p2, p1, p2]) {
         events.push(...(yield* publishMany(1, projectId)))
@@ -161,8 +154,7 @@ export const feedStoreSuite = (on: StoreTests): void => {
       expect((yield* readAll(first.cursor, large, p2)).ids).toEqual(idsOf(events.slice(4)))
     })
 
-    test("fails for projects that do not exist", function* () {
-      const { feed } = yield* prepared
+    test("fails for projects that do not exist", function* ({ feed }) {
       const nowhere = ProjectId("nowhere")
       const error = yield* Effect.flip(feed.read([nowhere], "start", large))
       expect(error).toMatchObject({ _tag: "ProjectNotFound", projectId: "nowhere" })
@@ -174,8 +166,8 @@ export const feedStoreSuite = (on: StoreTests): void => {
   })
 
   describe("latest", () => {
-    test("returns the latest events of a project, newest first, page after page", function* () {
-      const { feed } = yield* prepared
+    test("returns the latest events of a project, newest first, page after page", function* (world) {
+      const { feed } = world
       const events = (yield* publishMany(5)).toReversed()
       yield* publishMany(2, p2)
       for (const [from, count] of [
@@ -188,8 +180,8 @@ export const feedStoreSuite = (on: StoreTests): void => {
       }
     })
 
-    test("returns about as many bytes as asked for, and always an event of the latest", function* () {
-      const { feed } = yield* prepared
+    test("returns about as many bytes as asked for, and always an event of the latest", function* (world) {
+      const { feed } = world
       const events = (yield* publishMany(3)).toReversed()
       const { length } = firstOf(events).body
       for (const [bytes, count] of [
@@ -201,8 +193,8 @@ export const feedStoreSuite = (on: StoreTests): void => {
       }
     })
 
-    test("returns none before an event that is not kept, or of another project", function* () {
-      const { feed } = yield* prepared
+    test("returns none before an event that is not kept, or of another project", function* (world) {
+      const { feed } = world
       yield* publishMany(2)
       const other = firstOf(yield* publishMany(1, p2))
       for (const before of [event(p1).id, other.id]) {
@@ -210,8 +202,7 @@ export const feedStoreSuite = (on: StoreTests): void => {
       }
     })
 
-    test("fails for a project that does not exist, and has none at first", function* () {
-      const { feed } = yield* prepared
+    test("fails for a project that does not exist, and has none at first", function* ({ feed }) {
       expect(yield* feed.latest(p1, undefined, large)).toEqual({ events: [], isLast: true })
       const error = yield* Effect.flip(feed.latest(ProjectId("nowhere"), undefined, large))
       expect(error).toMatchObject({ _tag: "ProjectNotFound", projectId: "nowhere" })
@@ -219,16 +210,14 @@ export const feedStoreSuite = (on: StoreTests): void => {
   })
 
   describe("a cursor of another history", () => {
-    test("has expired", function* () {
-      const { feed } = yield* prepared
+    test("has expired", function* ({ feed }) {
       const { cursor } = yield* feed.read([p1], "now", large)
       // The text begins with the history's id.
       const other = FeedCursor(`${cursor.startsWith("0") ? "1" : "0"}${cursor.slice(1)}`)
       yield* expectFailure("CursorExpired", feed.read([p1], other, large))
     })
 
-    test("or none at all is refused, or is a place", function* () {
-      const { feed } = yield* prepared
+    test("or none at all is refused, or is a place", function* ({ feed }) {
       yield* publishMany(2)
       const page = yield* feed.read([p1], "start", { ...large, events: 1 })
       const changes = fc.tuple(
@@ -245,25 +234,29 @@ export const feedStoreSuite = (on: StoreTests): void => {
     })
   })
 
-  concurrent("an event of a transaction that commits late is not skipped", function* () {
-    const { feed, outbox } = yield* prepared
-    const late = event(p1)
-    const commit = yield* held(outbox.publish(late))
-    const early = yield* publishMany(3)
-    const first = yield* feed.read([p1], "start", { ...large, events: 2 })
-    yield* commit
-    const later = yield* publishMany(1)
-    const rest = yield* readAll(first.cursor, { ...large, events: 2 })
-    const ids = [...idsOf(first.events), ...rest.ids]
-    expect(ids.toSorted()).toEqual(idsOf([...early, late, ...later]).toSorted())
-    expect(ids.slice(0, 2)).toEqual(idsOf(early.slice(0, 2)))
-  })
+  concurrent(
+    "an event of a transaction that commits late is not skipped",
+    function* ({ feed, outbox }) {
+      const late = event(p1)
+      const commit = yield* held(outbox.publish(late))
+      const early = yield* publishMany(3)
+      const first = yield* feed.read([p1], "start", { ...large, events: 2 })
+      yield* commit
+      const later = yield* publishMany(1)
+      const rest = yield* readAll(first.cursor, { ...large, events: 2 })
+      const ids = [...idsOf(first.events), ...rest.ids]
+      expect(ids.toSorted()).toEqual(idsOf([...early, late, ...later]).toSorted())
+      expect(ids.slice(0, 2)).toEqual(idsOf(early.slice(0, 2)))
+    },
+  )
 
-  transactional("an event of a transaction that fails is never there", function* () {
-    const { feed, outbox } = yield* prepared
-    const { cursor } = yield* feed.read([p1], "start", large)
-    yield* undone(outbox.publish(event(p1)))
-    const published = yield* publishMany(1)
-    expect((yield* readAll(cursor)).ids).toEqual(idsOf(published))
-  })
+  transactional(
+    "an event of a transaction that fails is never there",
+    function* ({ feed, outbox }) {
+      const { cursor } = yield* feed.read([p1], "start", large)
+      yield* undone(outbox.publish(event(p1)))
+      const published = yield* publishMany(1)
+      expect((yield* readAll(cursor)).ids).toEqual(idsOf(published))
+    },
+  )
 }

@@ -66,9 +66,10 @@ const settingsOf = (
 
 const unknownId = Effect.sync(() => WebhookId(crypto.randomUUID()))
 
-const updateTests = ({ advance, test }: StoreTests): void => {
-  test("replaces the settings of a webhook, if they are as expected", function* () {
-    const { ref, store, webhook } = yield* preparedWebhook
+const updateTests = ({ advance, testsAfter }: StoreTests): void => {
+  const { test } = testsAfter(preparedWebhook)
+  test("replaces the settings of a webhook, if they are as expected", function* (world) {
+    const { ref, store, webhook } = world
     const changed = {
       url: "https://receiver.example/moved",
       eventTypes: [EventType("test.happened")],
@@ -93,28 +94,15 @@ const updateTests = ({ advance, test }: StoreTests): void => {
     expect(yield* store.find(p1, webhook.id)).toEqual({ ...webhook, ...well })
   })
 
-  test("hands out a webhook's headers with its deliveries", function* () {
-    const headers = { names: ["x-a"], sealed: StoredSecret('[["x-a","1"]]') }
-    const { ref, store, webhook } = yield* preparedWith({ headers })
-    expect(yield* store.list(p1)).toEqual([{ ...webhook, ...well }])
-    const handed = Effect.gen(function* () {
-      yield* publishMany(1)
-      return (yield* claims()).map((claim) => claim.webhook.headers)
-    })
-    expect(yield* handed).toEqual([headers.sealed])
-    yield* store.update(ref, settingsOf(webhook, { headers: undefined }), occasion)
-    expect(yield* handed).toEqual([undefined])
-  })
-
-  test("has one of several changes at the same time replace the settings", function* () {
-    const { ref, store, webhook } = yield* preparedWebhook
+  test("has one of several changes at the same time replace the settings", function* (world) {
+    const { ref, store, webhook } = world
     const update = (index: number) =>
       store.update(ref, settingsOf(webhook, { description: String(index) }), occasion)
     expect(yield* successesOf(4, update)).toBe(1)
   })
 
-  test("keeps what waits for a webhook that is disabled by request, until it is enabled", function* () {
-    const { outbox, ref, store, webhook } = yield* preparedWebhook
+  test("keeps what waits for a webhook that is disabled by request, until it is enabled", function* (world) {
+    const { outbox, ref, store, webhook } = world
     yield* publishMany(4)
     const claimed = yield* claims()
     yield* publishMany(1)
@@ -142,8 +130,8 @@ const updateTests = ({ advance, test }: StoreTests): void => {
     expect(ids).toContain(firstOf(claimed).event.id)
   })
 
-  test("enables a webhook with other settings, as if no attempt for it had been made", function* () {
-    const { outbox, ref, store, webhook } = yield* preparedWebhook
+  test("enables a webhook with other settings, as if no attempt for it had been made", function* (world) {
+    const { outbox, ref, store, webhook } = world
     yield* outbox.publishTo(event(p1), webhook.id)
     yield* attemptAll(gone())
     const disabled = yield* store.find(p1, webhook.id)
@@ -225,9 +213,9 @@ const onceTests = ({ test }: StoreTests): void => {
   })
 }
 
-const removalTests = ({ test }: StoreTests): void => {
-  test("removes a webhook, but not through another project", function* () {
-    const { store, webhook } = yield* preparedWebhook
+const removalTests = ({ testsAfter }: StoreTests): void => {
+  const { test } = testsAfter(preparedWebhook)
+  test("removes a webhook, but not through another project", function* ({ store, webhook }) {
     yield* expectFailure("WebhookNotFound", store.remove(p2, webhook.id, occasion))
     yield* store.remove(p1, webhook.id, occasion)
     yield* expectFailure(
@@ -239,8 +227,8 @@ const removalTests = ({ test }: StoreTests): void => {
     expect(yield* store.list(p1)).toEqual([])
   })
 
-  test("cancels the deliveries of a removed webhook, waiting and claimed", function* () {
-    const { store, webhook } = yield* preparedWebhook
+  test("cancels the deliveries of a removed webhook, waiting and claimed", function* (world) {
+    const { store, webhook } = world
     yield* publishMany(1)
     yield* attemptAll(delivered)
     yield* publishMany(1)
@@ -255,9 +243,10 @@ const removalTests = ({ test }: StoreTests): void => {
 }
 
 /** Attempts that failed, and secrets. */
-const stateTests = ({ advance, test }: StoreTests): void => {
-  test("counts the attempts that failed since one succeeded, and says since when", function* () {
-    const { outbox, store, webhook } = yield* preparedWebhook
+const stateTests = ({ advance, testsAfter }: StoreTests): void => {
+  const { test } = testsAfter(preparedWebhook)
+  test("counts the attempts that failed since one succeeded, and says since when", function* (world) {
+    const { outbox, store, webhook } = world
     const other = yield* addWebhook()
     const attempt = Effect.fnUntraced(function* (result: typeof failed) {
       const { failingSince, failures } = yield* store.find(p1, webhook.id)
@@ -277,8 +266,8 @@ const stateTests = ({ advance, test }: StoreTests): void => {
     expect(yield* attempt(delivered)).toEqual({ ...webhook, ...well })
   })
 
-  test("keeps the failures of a webhook that is disabled, until it is enabled", function* () {
-    const { outbox, store, webhook } = yield* preparedWebhook
+  test("keeps the failures of a webhook that is disabled, until it is enabled", function* (world) {
+    const { outbox, store, webhook } = world
     yield* outbox.publishTo(event(p1), webhook.id)
     yield* attemptAll(failed)
     yield* store.enable(p1, webhook.id, occasion)
@@ -295,32 +284,8 @@ const stateTests = ({ advance, test }: StoreTests): void => {
     expect(yield* store.find(p1, webhook.id)).toEqual({ ...webhook, ...well })
   })
 
-  test("rotates the secret: the previous one keeps signing for the given time", function* () {
-    const { store, webhook } = yield* preparedWith({ eventTypes: [EventType("test.happened")] })
-    const { secret } = makeWebhook(p1)
-    const until = (yield* Clock.currentTimeMillis) + 60_000
-    // Whenever the events were published.
-    const signing = Effect.map(claims(), (all) => all.map((claim) => claim.webhook.secrets))
-    yield* publishMany(1)
-    expect(yield* signing).toEqual([[webhook.secret]])
-    const rotation = { secret, previousUntil: until }
-    yield* publishMany(1)
-    yield* store.rotateSecret(p1, webhook.id, rotation, occasion)
-    yield* publishMany(1)
-    const both = [secret, webhook.secret]
-    expect(yield* signing).toEqual([both, both])
-    const previous = { secret: webhook.secret, until }
-    expect(yield* store.list(p1)).toEqual([{ ...webhook, ...well, secret, previous }])
-    const back = { secret: webhook.secret, previousUntil: until - 60_000 }
-    yield* store.rotateSecret(p1, webhook.id, back, occasion)
-    yield* publishMany(1)
-    expect(yield* signing).toEqual([[webhook.secret]])
-    const foreign = store.rotateSecret(p2, webhook.id, rotation, occasion)
-    yield* expectFailure("WebhookNotFound", foreign)
-  })
-
-  test("adds one signing key, and keeps it when others are added, also at the same time", function* () {
-    const { store, webhook } = yield* preparedWebhook
+  test("adds one signing key, and keeps it when others are added, also at the same time", function* (world) {
+    const { store, webhook } = world
     const add = (index: number, projectId = p1) =>
       store.addSigningKey(projectId, webhook.id, StoredSecret(`whsk_${index}`), occasion)
     const [key, ...others] = [...(yield* times(10, (index) => add(index))), yield* add(11)]
@@ -329,40 +294,6 @@ const stateTests = ({ advance, test }: StoreTests): void => {
     yield* publishMany(1)
     expect((yield* claims()).map((claim) => claim.webhook.signingKey)).toEqual([key])
     yield* expectFailure("WebhookNotFound", add(12, p2))
-  })
-
-  test("tells the keys that any of the secrets is encrypted with", function* () {
-    const store = yield* prepared
-    const now = Date.now()
-    expect(yield* store.encryptionKeys(now)).toEqual([])
-    const plain = yield* addWebhook()
-    yield* addWebhook(p2, { secret: StoredSecret("enc_k1_AA") })
-    const until = now + 60_000
-    for (const secret of ["enc_k-2_AA_BB", "enc_k3_AA"].map(StoredSecret)) {
-      yield* store.rotateSecret(p1, plain.id, { secret, previousUntil: until }, occasion)
-    }
-    yield* store.addSigningKey(p1, plain.id, StoredSecret("enc_k4_AA"), occasion)
-    const headers = { names: ["x-a"], sealed: StoredSecret("enc_k6_AA") }
-    yield* addWebhook(p2, { headers })
-    // Damaged.
-    yield* addWebhook(p1, { secret: StoredSecret("enc_k 5_AA") })
-    const keysAt = (at: number) =>
-      Effect.map(store.encryptionKeys(at), (uses) => uses.map(({ keyId }) => keyId).toSorted())
-    expect(yield* keysAt(now)).toEqual(["k-2", "k1", "k3", "k4", "k6"])
-    expect(yield* keysAt(until)).toEqual(["k1", "k3", "k4", "k6"])
-  })
-
-  test("shows three secrets for a key at most, and whose they are", function* () {
-    const store = yield* prepared
-    const secret = StoredSecret("enc_k1_AA")
-    const webhooks = yield* Effect.replicateEffect(addWebhook(p2, { secret }), 4)
-    yield* addWebhook(p1, { secret: StoredSecret(`enc_k2_${"A".repeat(40_000)}`) })
-    const uses = yield* store.encryptionKeys(Date.now())
-    expect(uses.map(({ keyId }) => keyId)).toEqual(["k1"])
-    const { samples } = firstOf(uses)
-    expect(samples).toHaveLength(3)
-    const all = webhooks.map((webhook) => ({ ...refOf(webhook), secret }))
-    expect(all).toEqual(expect.arrayContaining([...samples]))
   })
 }
 
@@ -415,6 +346,77 @@ export const webhookStoreSuite = (on: StoreTests): void => {
 
   stateTests(on)
   updateTests(on)
+
+  test("hands out a webhook's headers with its deliveries", function* () {
+    const headers = { names: ["x-a"], sealed: StoredSecret('[["x-a","1"]]') }
+    const { ref, store, webhook } = yield* preparedWith({ headers })
+    expect(yield* store.list(p1)).toEqual([{ ...webhook, ...well }])
+    const handed = Effect.gen(function* () {
+      yield* publishMany(1)
+      return (yield* claims()).map((claim) => claim.webhook.headers)
+    })
+    expect(yield* handed).toEqual([headers.sealed])
+    yield* store.update(ref, settingsOf(webhook, { headers: undefined }), occasion)
+    expect(yield* handed).toEqual([undefined])
+  })
+
+  test("rotates the secret: the previous one keeps signing for the given time", function* () {
+    const { store, webhook } = yield* preparedWith({ eventTypes: [EventType("test.happened")] })
+    const { secret } = makeWebhook(p1)
+    const until = (yield* Clock.currentTimeMillis) + 60_000
+    // Whenever the events were published.
+    const signing = Effect.map(claims(), (all) => all.map((claim) => claim.webhook.secrets))
+    yield* publishMany(1)
+    expect(yield* signing).toEqual([[webhook.secret]])
+    const rotation = { secret, previousUntil: until }
+    yield* publishMany(1)
+    yield* store.rotateSecret(p1, webhook.id, rotation, occasion)
+    yield* publishMany(1)
+    const both = [secret, webhook.secret]
+    expect(yield* signing).toEqual([both, both])
+    const previous = { secret: webhook.secret, until }
+    expect(yield* store.list(p1)).toEqual([{ ...webhook, ...well, secret, previous }])
+    const back = { secret: webhook.secret, previousUntil: until - 60_000 }
+    yield* store.rotateSecret(p1, webhook.id, back, occasion)
+    yield* publishMany(1)
+    expect(yield* signing).toEqual([[webhook.secret]])
+    const foreign = store.rotateSecret(p2, webhook.id, rotation, occasion)
+    yield* expectFailure("WebhookNotFound", foreign)
+  })
+
+  test("tells the keys that any of the secrets is encrypted with", function* () {
+    const store = yield* prepared
+    const now = Date.now()
+    expect(yield* store.encryptionKeys(now)).toEqual([])
+    const plain = yield* addWebhook()
+    yield* addWebhook(p2, { secret: StoredSecret("enc_k1_AA") })
+    const until = now + 60_000
+    for (const secret of ["enc_k-2_AA_BB", "enc_k3_AA"].map(StoredSecret)) {
+      yield* store.rotateSecret(p1, plain.id, { secret, previousUntil: until }, occasion)
+    }
+    yield* store.addSigningKey(p1, plain.id, StoredSecret("enc_k4_AA"), occasion)
+    const headers = { names: ["x-a"], sealed: StoredSecret("enc_k6_AA") }
+    yield* addWebhook(p2, { headers })
+    // Damaged.
+    yield* addWebhook(p1, { secret: StoredSecret("enc_k 5_AA") })
+    const keysAt = (at: number) =>
+      Effect.map(store.encryptionKeys(at), (uses) => uses.map(({ keyId }) => keyId).toSorted())
+    expect(yield* keysAt(now)).toEqual(["k-2", "k1", "k3", "k4", "k6"])
+    expect(yield* keysAt(until)).toEqual(["k1", "k3", "k4", "k6"])
+  })
+
+  test("shows three secrets for a key at most, and whose they are", function* () {
+    const store = yield* prepared
+    const secret = StoredSecret("enc_k1_AA")
+    const webhooks = yield* Effect.replicateEffect(addWebhook(p2, { secret }), 4)
+    yield* addWebhook(p1, { secret: StoredSecret(`enc_k2_${"A".repeat(40_000)}`) })
+    const uses = yield* store.encryptionKeys(Date.now())
+    expect(uses.map(({ keyId }) => keyId)).toEqual(["k1"])
+    const { samples } = firstOf(uses)
+    expect(samples).toHaveLength(3)
+    const all = webhooks.map((webhook) => ({ ...refOf(webhook), secret }))
+    expect(all).toEqual(expect.arrayContaining([...samples]))
+  })
 
   test("fails if the project does not exist", function* () {
     const store = yield* WebhookStore

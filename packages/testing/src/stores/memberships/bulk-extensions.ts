@@ -51,10 +51,10 @@ const undo = (bulkExtensionId: EventId) =>
     store.undoBulkExtension({ ...change(p1), bulkExtensionId, madeAfter: longAgo }),
   )
 
-const undoTests = ({ describe, test }: StoreTests): void => {
+const undoTests = ({ testsAfter, describe }: StoreTests): void => {
+  const { test } = testsAfter(prepared)
   describe("undoBulkExtension", () => {
-    test("restores a date that later requests left as it was", function* () {
-      const store = yield* prepared
+    test("restores a date that later requests left as it was", function* (store) {
       const id = yield* extendAll(setTo(in2029))
       const extension = { ...change(p1), userId: u1, endDate: in2028 }
       const stale = store.extend({ ...extension, expectedEndDate: in2027 })
@@ -73,8 +73,7 @@ const undoTests = ({ describe, test }: StoreTests): void => {
       expect(yield* endDateOf(u1)).toBe(in2027)
     })
 
-    test("says why it cannot be made, and so does its preview", function* () {
-      const store = yield* prepared
+    test("says why it cannot be made, and so does its preview", function* (store) {
       const id = yield* extendAll(byDays(3))
       const fail = (tag: string, bulkExtensionId: EventId, projectId = p1, madeAfter = longAgo) => {
         const target = { bulkExtensionId, madeAfter }
@@ -96,14 +95,12 @@ const undoTests = ({ describe, test }: StoreTests): void => {
     })
 
     test("is made once, if many undo at the same time", function* () {
-      yield* prepared
       const id = yield* extendAll(byDays(3))
       expect(yield* successesOf(10, () => undo(id))).toBe(1)
       expect(yield* endDateOf(u1)).toBe(in2027)
     })
 
-    test("is listed, with who made it", function* () {
-      const store = yield* prepared
+    test("is listed, with who made it", function* (store) {
       const id = yield* extendAll(setTo(in2028))
       yield* extendAll(byDays(3))
       expect((yield* store.findProject(p1)).lastBulkEndDate).toBe(in2028)
@@ -115,8 +112,7 @@ const undoTests = ({ describe, test }: StoreTests): void => {
       expect((yield* store.findProject(p1)).lastBulkEndDate).toBeUndefined()
     })
 
-    test("is a change with a sequence, of which the history of each member tells", function* () {
-      const store = yield* prepared
+    test("is a change with a sequence, of which the history of each member tells", function* (store) {
       const id = yield* extendAll(byDays(3))
       const second = yield* extendAll(atLeast(in2028))
       yield* store.extend({ ...change(p1), userId: u2, endDate: in2029 })
@@ -141,8 +137,7 @@ const undoTests = ({ describe, test }: StoreTests): void => {
       ])
     })
 
-    test("is possible for the newest 32 at least, however many there are", function* () {
-      const store = yield* prepared
+    test("is possible for the newest 32 at least, however many there are", function* (store) {
       const ids: Array<EventId> = []
       for (let count = 0; count < 100; count++) ids.push(yield* extendAll(byDays(1)))
       expect(yield* store.previewBulkExtension(p1, byDays(1))).toMatchObject({
@@ -165,11 +160,11 @@ const undoTests = ({ describe, test }: StoreTests): void => {
 
 /** Declares the tests. */
 export const bulkExtensionTests = (on: StoreTests): void => {
-  const { describe, test } = on
+  const { describe } = on
+  const { test } = on.testsAfter(prepared)
 
   describe("extendAll", () => {
-    test("by a duration, ends also memberships later that have ended, which a preview tells", function* () {
-      const store = yield* prepared
+    test("by a duration, ends also memberships later that have ended, which a preview tells", function* (store) {
       const ended = yield* inDays(-1)
       yield* store.grant({ ...change(p1), userId: u3, endDate: ended })
       yield* store.grant({ ...change(p2), userId: u1, endDate: in2027 })
@@ -197,8 +192,7 @@ export const bulkExtensionTests = (on: StoreTests): void => {
       expect(users).toEqual(users.length === 0 ? [] : [u3])
     })
 
-    test("with neverShorten, applies each of many dates that fall", function* () {
-      const store = yield* prepared
+    test("with neverShorten, applies each of many dates that fall", function* (store) {
       const dayAfter = (number: number) => later(in2029, number)
       for (let left = 100; left > 0; left--) {
         const bulk = { ...change(p1), bulk: atLeast(dayAfter(left)) }
@@ -210,8 +204,7 @@ export const bulkExtensionTests = (on: StoreTests): void => {
       expect(yield* endDateOf(u2)).toBe(dayAfter(100))
     })
 
-    test("overrides the extensions that ended before it, including concurrent ones", function* () {
-      const store = yield* prepared
+    test("overrides the extensions that ended before it, including concurrent ones", function* (store) {
       yield* times(50, (index) =>
         store.extend({ ...change(p1), userId: index % 2 === 0 ? u1 : u2, endDate: in2027 }),
       )
@@ -221,8 +214,7 @@ export const bulkExtensionTests = (on: StoreTests): void => {
   })
 
   describe("bulkExtensions", () => {
-    test("returns who made which, newest first, page by page", function* () {
-      const store = yield* prepared
+    test("returns who made which, newest first, page by page", function* (store) {
       const origin = { requestId: "r-1", keyId: ApiKeyId("key-1") }
       const reason = Reason("outage")
       const changes = [setTo(in2028), atLeast(in2029), byDays(3)]

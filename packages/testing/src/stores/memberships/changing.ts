@@ -35,18 +35,17 @@ import { endDateOf, nowhere, prepared } from "./model.ts"
 
 /** Declares the tests. */
 export const changingTests = (on: StoreTests): void => {
-  const { describe, test } = on
+  const { describe } = on
+  const { test } = on.testsAfter(prepared)
 
   describe("projects", () => {
-    test("keep their members and their history when they are created again", function* () {
-      const store = yield* prepared
+    test("keep their members and their history when they are created again", function* (store) {
       yield* store.createProject(p1, occasion)
       expect(yield* endDateOf(u1)).toBe(in2027)
       expect(yield* store.history(p1, { userId: u1, limit: 10 })).toHaveLength(1)
     })
 
-    test("that are missing are told from empty ones, whatever is asked of them", function* () {
-      const store = yield* prepared
+    test("that are missing are told from empty ones, whatever is asked of them", function* (store) {
       const all = { after: undefined, limit: 1 }
       const ofU1 = { ...change(nowhere), userId: u1, endDate: in2028 }
       const bulk = { mode: "set", endDate: in2028 } as const
@@ -74,8 +73,7 @@ export const changingTests = (on: StoreTests): void => {
       )
     })
 
-    test("can have any valid id as their name, and names that look alike", function* () {
-      const store = yield* MembershipStore
+    test("can have any valid id as their name, and names that look alike", function* (store) {
       const alike = ["acme", "ACME", "caf\u00e9", "cafe\u0301", "cafe"]
       for (const id of ["__proto__", "a/b?c#d", "日本", "'; --", "%00", ...alike]) {
         const projectId = ProjectId(id)
@@ -88,8 +86,7 @@ export const changingTests = (on: StoreTests): void => {
   })
 
   describe("grant", () => {
-    test("stores end dates from year 0000 to 9999 with millisecond precision, which can be expected", function* () {
-      const store = yield* prepared
+    test("stores end dates from year 0000 to 9999 with millisecond precision, which can be expected", function* (store) {
       for (const text of ["0000-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z"]) {
         const endDate = date(text)
         yield* store.grant({ ...change(p1), userId: u1, endDate })
@@ -98,9 +95,7 @@ export const changingTests = (on: StoreTests): void => {
       }
     })
 
-    test("accepts user ids of any kind, and distinguishes 7 from 07", function* () {
-      const store = yield* MembershipStore
-      yield* store.createProject(p1, occasion)
+    test("accepts user ids of any kind, and distinguishes 7 from 07", function* (store) {
       for (const [index, userId] of manyKindsOfUser.entries()) {
         yield* store.grant({ ...change(p1), userId, endDate: EndDate(in2027 + index) })
       }
@@ -138,11 +133,11 @@ const lengthen = (userId: UserId, endDate: EndDate, more: Partial<Extension> = {
 
 /** Declares the tests. */
 export const expectingTests = (on: StoreTests): void => {
-  const { property, test, transactional } = on
+  const { property } = on
+  const { test, transactional } = on.testsAfter(prepared)
 
   on.describe("an extension that expects an end date", () => {
-    test("fails with the current one if that is another, by a millisecond or more", function* () {
-      const store = yield* prepared
+    test("fails with the current one if that is another, by a millisecond or more", function* (store) {
       for (const expectedEndDate of [in2029, EndDate(in2027 - 1), EndDate(in2027 + 1)]) {
         const extension = { ...change(p1), userId: u1, endDate: in2028, expectedEndDate }
         expect(yield* Effect.flip(store.extend(extension))).toMatchObject({
@@ -157,7 +152,6 @@ export const expectingTests = (on: StoreTests): void => {
     })
 
     transactional("can go on with a transaction of the host in which it failed", function* () {
-      yield* prepared
       const { run } = yield* HostTransaction
       yield* run(Effect.andThen(extendIf(u1, in2029), extendIf(u2, in2029)))
       expect(yield* endDateOf(u1)).toBe(in2027)
@@ -180,8 +174,7 @@ export const expectingTests = (on: StoreTests): void => {
   })
 
   on.describe("an extension that never shortens", () => {
-    test("is audited with both dates, and expects an end date first", function* () {
-      const store = yield* prepared
+    test("is audited with both dates, and expects an end date first", function* (store) {
       expect(yield* lengthen(u1, in2028, { expectedEndDate: in2029 })).toEqual({ current: in2027 })
       expect(yield* lengthen(u1, in2029, { expectedEndDate: in2027 })).toBe("done")
       const [row] = yield* store.history(p1, { userId: u1, limit: 1 })
@@ -191,8 +184,7 @@ export const expectingTests = (on: StoreTests): void => {
       expect(yield* endDateOf(u1)).toBe(in2029)
     })
 
-    test("keeps its idempotency key with the date that it left", function* () {
-      const store = yield* prepared
+    test("keeps its idempotency key with the date that it left", function* (store) {
       yield* store.grant({ ...change(p1), userId: u1, endDate: in2029 })
       const key = once()
       expect(yield* lengthen(u1, in2028, { once: key })).toEqual({ later: in2029 })
@@ -205,7 +197,6 @@ export const expectingTests = (on: StoreTests): void => {
     })
 
     test("ends with the latest date, if many arrive at the same time", function* () {
-      yield* prepared
       const dates = [in2028, in2029, in2027, in2028]
       const results = yield* together(dates.map((endDate) => lengthen(u1, endDate)))
       expect(yield* endDateOf(u1)).toBe(in2029)
@@ -213,20 +204,16 @@ export const expectingTests = (on: StoreTests): void => {
     })
   })
 
-  test("extensions with conditions are decided alone, if several arrive at the same time", function* () {
-    const store = yield* MembershipStore
-    yield* store.createProject(p1, occasion)
-    const memberships = ["1", "2", "3", "4", "5"].map((id) => ({
-      userId: UserId(id),
-      endDate: in2028,
-    }))
+  test("extensions with conditions are decided alone, if several arrive at the same time", function* (store) {
+    const users = [u1, u2, u3, UserId("1004"), UserId("1005")] as const
+    const memberships = users.map((userId) => ({ userId, endDate: in2028 }))
     yield* store.import({ ...change(p1), memberships })
     const results = yield* together([
-      extendIf(UserId("1"), in2029),
-      extend(UserId("2"), in2027, {}),
-      extendIf(UserId("3"), in2028, in2029),
-      lengthen(UserId("4"), in2027),
-      lengthen(UserId("5"), in2029),
+      extendIf(users[0], in2029),
+      extend(users[1], in2027, {}),
+      extendIf(users[2], in2028, in2029),
+      lengthen(users[3], in2027),
+      lengthen(users[4], in2029),
     ])
     expect(results).toEqual([{ current: in2028 }, "done", "done", { later: in2028 }, "done"])
     const members = yield* store.list(p1, { after: undefined, limit: 10 })

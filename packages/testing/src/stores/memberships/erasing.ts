@@ -80,11 +80,10 @@ const dataOf = Effect.fnUntraced(function* (eventId: EventId) {
 
 /** Declares the tests. */
 export const erasingTests = (on: StoreTests): void => {
-  const { test } = on
+  const { test } = on.testsAfter(told)
 
   on.describe("a person", () => {
-    test("has no history, and nobody else loses any", function* () {
-      const { erased, store } = yield* told
+    test("has no history, and nobody else loses any", function* ({ erased, store }) {
       const [before, ofOther] = [
         yield* store.history(p1, everything),
         yield* store.history(p1, { ...everything, userId: u2 }),
@@ -109,8 +108,8 @@ export const erasingTests = (on: StoreTests): void => {
       expect(yield* store.findProject(p1)).toMatchObject({ memberships: 1 })
     })
 
-    test("is removed from events, also those to be delivered, and nothing else is", function* () {
-      const { erased, extension, receiver, store } = yield* told
+    test("is removed from events, also those to be delivered, and nothing else is", function* (world) {
+      const { erased, extension, receiver, store } = world
       const outbox = yield* Outbox
       const [own, foreign] = [about(u1, "payment.completed", "kept"), about(u2, "a.b")]
       yield* outbox.publish(own)
@@ -138,8 +137,8 @@ export const erasingTests = (on: StoreTests): void => {
       expect(claimed.every((one) => one.webhook.webhookId === receiver.id)).toBe(true)
     })
 
-    test("is removed from events by the whole user id, whatever its characters mean elsewhere", function* () {
-      const store = yield* prepared
+    test("is removed from events by the whole user id, whatever its characters mean elsewhere", function* (world) {
+      const { store } = world
       const outbox = yield* Outbox
       const users = [
         "a.b+c",
@@ -172,8 +171,8 @@ export const erasingTests = (on: StoreTests): void => {
       }
     })
 
-    test("is removed with what receivers have responded, before and after the end of a delivery", function* () {
-      const { erased, receiver, store } = yield* told
+    test("is removed with what receivers have responded, before and after the end of a delivery", function* (world) {
+      const { erased, receiver, store } = world
       const outbox = yield* Outbox
       const [ended, failing] = [about(u1, "a.b"), about(u1, "payment.failed")]
       const foreign = about(u2, "a.b")
@@ -191,8 +190,8 @@ export const erasingTests = (on: StoreTests): void => {
       expect(responsesTo(foreign)).toEqual([answered(200)])
     })
 
-    test("is removed from the feed, which keeps its events in their order", function* () {
-      const { erased, extension, store } = yield* told
+    test("is removed from the feed, which keeps its events in their order", function* (world) {
+      const { erased, extension, store } = world
       yield* store.end({ ...change(p1), userId: u1 })
       const foreign = about(u2, "membership.extended", "1002 has paid")
       yield* (yield* Outbox).publish(foreign)
@@ -210,8 +209,8 @@ export const erasingTests = (on: StoreTests): void => {
       expect(idsOf(later.events)).toEqual([next.id])
     })
 
-    test("is erased after the membership has ended, and if nothing is known", function* () {
-      const { erased, store } = yield* told
+    test("is erased after the membership has ended, and if nothing is known", function* (world) {
+      const { erased, store } = world
       yield* store.end({ ...change(p1), userId: u1 })
       for (const _ of ["known", "unknown"]) {
         expect(yield* store.erase({ ...erased, event: draft(p1) })).toBeUndefined()
@@ -219,8 +218,8 @@ export const erasingTests = (on: StoreTests): void => {
       }
     })
 
-    test("keeps what other projects know, and a history of what follows", function* () {
-      const { erased, store } = yield* told
+    test("keeps what other projects know, and a history of what follows", function* (world) {
+      const { erased, store } = world
       yield* store.grant({ ...change(p2), userId: u1, endDate: in2027 })
       yield* store.erase(erased)
       expect(yield* store.history(p2, { ...everything, userId: u1 })).toHaveLength(1)
@@ -230,8 +229,8 @@ export const erasingTests = (on: StoreTests): void => {
       ])
     })
 
-    test("is erased once with an idempotency key, whatever was written since", function* () {
-      const { erased, store } = yield* told
+    test("is erased once with an idempotency key, whatever was written since", function* (world) {
+      const { erased, store } = world
       const keyed = { ...erased, once: once() }
       expect(yield* store.erase(keyed)).toMatchObject({ id: erased.event.id })
       const later = { ...change(p1), at: erased.at + 1, userId: u1, endDate: in2027 }

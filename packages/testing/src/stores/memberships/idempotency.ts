@@ -115,7 +115,7 @@ const projectTests = ({ property, test }: StoreTests): void => {
 
 /** Declares the tests. */
 export const onceTests = (on: StoreTests): void => {
-  const { test, transactional } = on
+  const { test, transactional } = on.testsAfter(observed)
   const kinds = changesAt(on)
 
   on.describe("an idempotency key", () => {
@@ -144,8 +144,8 @@ export const onceTests = (on: StoreTests): void => {
       expect(yield* counts).toEqual([writesOf(name), writesOf(name)])
     })
 
-    test("returns the total of the bulk extension that was made, also if it is recalled", function* () {
-      const { store } = yield* observed
+    test("returns the total of the bulk extension that was made, also if it is recalled", function* (world) {
+      const { store } = world
       const key = once()
       const bulk = { ...common(key), bulk: { endDate: in2028, mode: "set" } } as const
       expect(yield* store.recall(key, p1)).toBeUndefined()
@@ -157,8 +157,8 @@ export const onceTests = (on: StoreTests): void => {
       yield* expectFailure("IdempotencyMismatch", store.recall(other, p1))
     })
 
-    test("returns when a grant was made, and the metadata that it has left or set", function* () {
-      const { store } = yield* observed
+    test("returns when a grant was made, and the metadata that it has left or set", function* (world) {
+      const { store } = world
       for (const metadata of [undefined, gold, undefined]) {
         const granted = { ...common(once()), userId: u1, endDate: in2028, metadata }
         yield* store.grant(granted)
@@ -171,8 +171,7 @@ export const onceTests = (on: StoreTests): void => {
       }
     })
 
-    test("knows a change that could not be made any more", function* () {
-      const { store } = yield* observed
+    test("knows a change that could not be made any more", function* ({ store }) {
       const extension = { ...common(once()), userId: u1, endDate: in2028 }
       yield* store.extend(extension)
       yield* store.end({ ...change(p1), userId: u1 })
@@ -180,8 +179,8 @@ export const onceTests = (on: StoreTests): void => {
       expect(isReplayedResponse(again)).toBe(true)
     })
 
-    test("makes one of two changes that have the same key at the same time", function* () {
-      const { counts, store } = yield* observed
+    test("makes one of two changes that have the same key at the same time", function* (world) {
+      const { counts, store } = world
       const key = once()
       const extend = (index: number) =>
         store.extend({
@@ -193,8 +192,7 @@ export const onceTests = (on: StoreTests): void => {
       expect(yield* counts).toEqual([1, 1])
     })
 
-    test("keeps the keys of each owner apart", function* () {
-      const { counts, store } = yield* observed
+    test("keeps the keys of each owner apart", function* ({ counts, store }) {
       const key = once()
       for (const owner of ["one", "other"]) {
         const extension = { ...common({ ...key, owner }), userId: u1, endDate: in2028 }
@@ -203,8 +201,7 @@ export const onceTests = (on: StoreTests): void => {
       expect(yield* counts).toEqual([2, 2])
     })
 
-    test("keeps no key of a change that fails", function* () {
-      const { counts, store } = yield* observed
+    test("keeps no key of a change that fails", function* ({ counts, store }) {
       const key = once()
       const extension = { userId: u3, endDate: in2028 }
       const extend = Effect.suspend(() => store.extend({ ...common(key), ...extension }))
@@ -221,15 +218,17 @@ export const onceTests = (on: StoreTests): void => {
       expect(yield* counts).toEqual([2, 2])
     })
 
-    transactional("forgets the key with a transaction of the host that fails", function* () {
-      const { counts, store } = yield* observed
-      for (const [, make] of kinds) {
-        const key = once()
-        yield* undone(make(store, common(key)))
-        expect(yield* store.recall(key, p1)).toBeUndefined()
-      }
-      expect(yield* counts).toEqual([0, 0])
-    })
+    transactional(
+      "forgets the key with a transaction of the host that fails",
+      function* ({ counts, store }) {
+        for (const [, make] of kinds) {
+          const key = once()
+          yield* undone(make(store, common(key)))
+          expect(yield* store.recall(key, p1)).toBeUndefined()
+        }
+        expect(yield* counts).toEqual([0, 0])
+      },
+    )
 
     if (on.hasSeveralDatabases) return
     projectTests(on)

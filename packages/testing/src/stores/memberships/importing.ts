@@ -19,11 +19,10 @@ const crowd: ReadonlyArray<DatedMembership> = Array.from({ length: 150 }, (_, in
 
 /** Declares the tests. */
 export const importingTests = (on: StoreTests): void => {
-  const { test } = on
+  const { test } = on.testsAfter(prepared)
 
   on.describe("import", () => {
-    test("audits each membership, with its origin and both dates", function* () {
-      const store = yield* prepared
+    test("audits each membership, with its origin and both dates", function* (store) {
       yield* store.extendAll({ ...change(p1), bulk: { endDate: in2028, mode: "set" } })
       const before = yield* store.history(p1, everything)
       const origin = { requestId: crypto.randomUUID(), keyId: ApiKeyId(crypto.randomUUID()) }
@@ -48,8 +47,7 @@ export const importingTests = (on: StoreTests): void => {
       expect(yield* store.history(p1, everything)).toEqual([ofU1, ofU3, ...before])
     })
 
-    test("has one event, and an audit row for each in its order, however many memberships there are", function* () {
-      const store = yield* prepared
+    test("has one event, and an audit row for each in its order, however many memberships there are", function* (store) {
       const webhook = yield* addWebhook()
       const events = []
       // New members and existing ones, whatever their ids are.
@@ -65,8 +63,7 @@ export const importingTests = (on: StoreTests): void => {
       expect(deliveries.map(({ eventId }) => eventId)).toEqual(events)
     })
 
-    test("is seen as a whole", function* () {
-      const store = yield* prepared
+    test("is seen as a whole", function* (store) {
       const list = store.list(p1, { after: undefined, limit: 1000 })
       const importing = store.import({ ...change(p1), memberships: crowd })
       const fiber = yield* Effect.forkChild(importing)

@@ -44,10 +44,10 @@ const notedIn = Effect.fnUntraced(function* (result: object | undefined) {
 })
 
 /** Declares the tests. */
-export const metadataTests = ({ describe, test }: StoreTests): void => {
+export const metadataTests = ({ testsAfter, describe }: StoreTests): void => {
+  const { test } = testsAfter(prepared)
   describe("metadata", () => {
-    test("is empty at first, and is set by grants and imports, which otherwise leave it", function* () {
-      const store = yield* prepared
+    test("is empty at first, and is set by grants and imports, which otherwise leave it", function* (store) {
       expect(yield* metadataOf()).toEqual(noMetadata)
       const granted = { ...change(p1), userId: u1, endDate: in2028 }
       yield* store.grant({ ...granted, metadata: gold })
@@ -65,8 +65,7 @@ export const metadataTests = ({ describe, test }: StoreTests): void => {
       expect(yield* metadataOf(u2)).toEqual(noMetadata)
     })
 
-    test("is in every list", function* () {
-      const store = yield* prepared
+    test("is in every list", function* (store) {
       yield* store.grant({ ...change(p1), userId: u1, endDate: in2028, metadata: gold })
       const page = { after: undefined, limit: 10 }
       const all = yield* store.list(p1, page)
@@ -78,8 +77,7 @@ export const metadataTests = ({ describe, test }: StoreTests): void => {
       expect(all.find(({ userId }) => userId === u2)?.metadata).toEqual(noMetadata)
     })
 
-    test("is in each event of the membership if there is some, and in no other", function* () {
-      const store = yield* prepared
+    test("is in each event of the membership if there is some, and in no other", function* (store) {
       const member = { userId: u1, endDate: in2028 }
       const bare = yield* store.extend({ ...change(p1), ...member })
       expect(yield* notedIn(bare)).toBeUndefined()
@@ -100,8 +98,7 @@ export const metadataTests = ({ describe, test }: StoreTests): void => {
       expect(yield* notedIn(yield* store.erase({ ...change(p1), userId: u1 }))).toBeUndefined()
     })
 
-    test("is changed if it is what was expected, with a row in the trail and an event", function* () {
-      const store = yield* prepared
+    test("is changed if it is what was expected, with a row in the trail and an event", function* (store) {
       const written = yield* observe()
       const set = (expected: Metadata, metadata: Metadata) =>
         store.setMetadata({ ...change(p1), userId: u1, expected, metadata })
@@ -125,8 +122,7 @@ export const metadataTests = ({ describe, test }: StoreTests): void => {
       expect(deliveries).toHaveLength(2)
     })
 
-    test("leaves the end date to bulk extensions, and follows the sequence of the membership", function* () {
-      const store = yield* prepared
+    test("leaves the end date to bulk extensions, and follows the sequence of the membership", function* (store) {
       yield* store.extend({ ...change(p1), userId: u1, endDate: in2028 })
       yield* store.extendAll({ ...change(p1), bulk: { endDate: in2029, mode: "set" } })
       const before = yield* store.extend({ ...change(p1), userId: u2, endDate: in2027 })
@@ -149,8 +145,7 @@ export const metadataTests = ({ describe, test }: StoreTests): void => {
       ])
     })
 
-    test("ends with the membership, and is erased from events", function* () {
-      const store = yield* prepared
+    test("ends with the membership, and is erased from events", function* (store) {
       const data = { project_id: p1, user_id: u1 }
       const event = draftEvent({ ...draft(p1, "membership.granted"), data })
       const member = { userId: u1, endDate: in2028, metadata: gold }

@@ -88,9 +88,9 @@ const everything = Effect.gen(function* () {
   }
 })
 
-const movingTests = ({ test }: StoreTests): void => {
-  test("goes to a new user, with a row and an event of both, in one step", function* () {
-    const store = yield* prepared
+const movingTests = ({ testsAfter }: StoreTests): void => {
+  const { test } = testsAfter(prepared)
+  test("goes to a new user, with a row and an event of both, in one step", function* (store) {
     const receiver = yield* addWebhook()
     yield* store.grant({ ...change(p1), userId: u1, endDate: in2028, metadata: gold })
     const moving = { ...(yield* moveOf(u1, u3)), reason: Reason("signed up"), at: 1234 }
@@ -116,8 +116,7 @@ const movingTests = ({ test }: StoreTests): void => {
     }
   })
 
-  test("leaves the later end, and the metadata of the other user for equal names", function* () {
-    const store = yield* prepared
+  test("leaves the later end, and the metadata of the other user for equal names", function* (store) {
     yield* store.grant({ ...change(p1), userId: u1, endDate: in2027, metadata: gold })
     yield* store.grant({ ...change(p1), userId: u2, endDate: in2028, metadata: silver })
     const [, granted] = eventsOf(yield* move(u1, u2))
@@ -135,8 +134,7 @@ const movingTests = ({ test }: StoreTests): void => {
     ])
   })
 
-  test("stays as it is if either user's is not as expected", function* () {
-    const store = yield* prepared
+  test("stays as it is if either user's is not as expected", function* (store) {
     const moving = yield* moveOf(u1, u2)
     const fresh = yield* moveOf(u1, u3)
     const { from } = moving.expected
@@ -158,8 +156,7 @@ const movingTests = ({ test }: StoreTests): void => {
     expect(yield* everything).toEqual(before)
   })
 
-  test("has the date of bulk extensions before, and those after apply", function* () {
-    const store = yield* prepared
+  test("has the date of bulk extensions before, and those after apply", function* (store) {
     const extension = { ...change(p1), bulk: { mode: "set", endDate: in2029 } as const }
     yield* store.extendAll(extension)
     yield* store.grant({ ...change(p1), userId: u2, endDate: in2027 })
@@ -178,8 +175,7 @@ const movingTests = ({ test }: StoreTests): void => {
     ])
   })
 
-  test("follows the sequences of both users", function* () {
-    const store = yield* prepared
+  test("follows the sequences of both users", function* (store) {
     const granted = (userId: UserId) =>
       Effect.map(store.grant({ ...change(p1), userId, endDate: in2028 }), (made) =>
         sequenceOf(Object(made)),
@@ -193,8 +189,7 @@ const movingTests = ({ test }: StoreTests): void => {
     expect(Math.min(...after)).toBeGreaterThan(Math.max(...sequences))
   })
 
-  test("moves once, if many move at the same time", function* () {
-    const store = yield* prepared
+  test("moves once, if many move at the same time", function* (store) {
     const moves = [yield* moveOf(u1, u2), yield* moveOf(u1, u3), yield* moveOf(u2, u1)]
     const all = [...moves, ...moves].map((one) => ({
       ...one,
@@ -208,8 +203,7 @@ const movingTests = ({ test }: StoreTests): void => {
     expect(yield* store.list(p1, { after: undefined, limit: 10 })).toHaveLength(memberships)
   })
 
-  test("loses no extension that is made at the same time", function* () {
-    const store = yield* prepared
+  test("loses no extension that is made at the same time", function* (store) {
     for (let round = 0; round < 10; round++) {
       const [userId, to] = round % 2 === 0 ? [u1, u2] : [u2, u1]
       const endDate = in2029
@@ -229,8 +223,7 @@ const movingTests = ({ test }: StoreTests): void => {
     }
   })
 
-  test("is erased from what it has left to the other user", function* () {
-    const store = yield* prepared
+  test("is erased from what it has left to the other user", function* (store) {
     const reason = Reason("1001 is ada")
     const moved = yield* store.move({ ...(yield* moveOf(u1, u3)), reason })
     const [ended, granted] = eventsOf(moved)

@@ -36,11 +36,11 @@ import { endDateOf, nowhere, prepared } from "./model.ts"
 
 /** Declares the tests. */
 export const projectTests = (on: StoreTests): void => {
-  const { describe, test } = on
+  const { describe } = on
+  const { test } = on.testsAfter(prepared)
 
   describe("findProject", () => {
-    test("counts memberships and webhooks", function* () {
-      const store = yield* prepared
+    test("counts memberships and webhooks", function* (store) {
       const { id } = yield* addWebhook()
       yield* addWebhook()
       yield* WebhookStore.use((webhooks) => webhooks.remove(p1, id, occasion))
@@ -53,8 +53,7 @@ export const projectTests = (on: StoreTests): void => {
       expect(yield* store.findProject(p2)).toEqual(empty)
     })
 
-    test("returns the date of the last bulk extension, of either mode", function* () {
-      const store = yield* prepared
+    test("returns the date of the last bulk extension, of either mode", function* (store) {
       const lastBulk = Effect.map(store.findProject(p1), ({ lastBulkEndDate }) => lastBulkEndDate)
       yield* store.extendAll({ ...change(p1), bulk: { endDate: in2029, mode: "set" } })
       expect(yield* lastBulk).toBe(in2029)
@@ -65,8 +64,7 @@ export const projectTests = (on: StoreTests): void => {
   })
 
   describe("createProject", () => {
-    test("creates each of many projects once, and records who asked for it", function* () {
-      const store = yield* MembershipStore
+    test("creates each of many projects once, and records who asked for it", function* (store) {
       const ids = Array.from({ length: 300 }, (_, index) => ProjectId(`many-${index}`))
       const creations = [...ids, ...ids].map((id, index) => {
         const origin = { ...occasion.origin, requestId: `request ${index % 300}` }
@@ -77,8 +75,10 @@ export const projectTests = (on: StoreTests): void => {
       const found = yield* store.listProjects(page)
       expect(new Set(found.map(({ id }) => id))).toEqual(new Set(ids))
       const rows = yield* store.history(undefined, everything)
-      const created = rows.flatMap((row) =>
-        row.action === "project_created" ? [`${row.subject} ${row.origin.requestId}`] : [],
+      const created = rows.flatMap(({ action, origin, subject }) =>
+        action === "project_created" && origin.requestId !== undefined
+          ? [`${subject} ${origin.requestId}`]
+          : [],
       )
       expect(created.toSorted()).toEqual(
         ids.map((id, index) => `${id} request ${index}`).toSorted(),
@@ -87,8 +87,7 @@ export const projectTests = (on: StoreTests): void => {
   })
 
   describe("listProjects", () => {
-    test("orders projects by their ids, page by page, of those within", function* () {
-      const store = yield* prepared
+    test("orders projects by their ids, page by page, of those within", function* (store) {
       const others = ["p10", "P1", "é"].map(ProjectId)
       for (const id of others) yield* store.createProject(id, occasion)
       const list = (after: ProjectId | undefined, within: ReadonlySet<string> | "all" = "all") =>
@@ -208,11 +207,10 @@ const nothing = {
 
 /** Declares the tests. */
 export const deletingTests = (on: StoreTests): void => {
-  const { test, transactional } = on
+  const { test, transactional } = on.testsAfter(furnished)
 
   on.describe("a project that is deleted", () => {
-    test("leaves nothing that can be read or changed, and other projects as they are", function* () {
-      const all = yield* furnished
+    test("leaves nothing that can be read or changed, and other projects as they are", function* (all) {
       const { other, store } = all
       yield* store.deleteProject(p1, occasion)
       const missing = "ProjectNotFound"
@@ -239,8 +237,7 @@ export const deletingTests = (on: StoreTests): void => {
       expect((yield* outbox.find(p2, other.published.id)).id).toBe(other.published.id)
     })
 
-    test("leaves nothing to a project that is created again", function* () {
-      const all = yield* furnished
+    test("leaves nothing to a project that is created again", function* (all) {
       const { store } = all
       yield* store.deleteProject(p1, occasion)
       yield* store.createProject(p1, occasion)
@@ -260,8 +257,7 @@ export const deletingTests = (on: StoreTests): void => {
       ])
     })
 
-    test("voids the claims of its deliveries", function* () {
-      const { one, other, store } = yield* furnished
+    test("voids the claims of its deliveries", function* ({ one, other, store }) {
       const claimed = yield* claims()
       yield* store.deleteProject(p1, occasion)
       yield* store.createProject(p1, occasion)
@@ -272,8 +268,7 @@ export const deletingTests = (on: StoreTests): void => {
       expect(new Set(webhookIdsOf(yield* claims()))).toEqual(new Set([other.receiver.id]))
     })
 
-    test("is in the trail, with who asked for it", function* () {
-      const { store } = yield* furnished
+    test("is in the trail, with who asked for it", function* ({ store }) {
       const origin = { requestId: "r1", keyId: ApiKeyId("k1") }
       yield* store.deleteProject(p1, { origin, at: 7 })
       const [row] = yield* store.history(undefined, everything)
@@ -281,8 +276,7 @@ export const deletingTests = (on: StoreTests): void => {
       expect(row).toMatchObject(expected)
     })
 
-    test("happens once if several delete the project at the same time", function* () {
-      const { store } = yield* furnished
+    test("happens once if several delete the project at the same time", function* ({ store }) {
       expect(yield* successesOf(4, () => store.deleteProject(p1, occasion))).toBe(1)
       for (const projectId of [nowhere, p1]) {
         const error = yield* Effect.flip(store.deleteProject(projectId, occasion))
@@ -290,8 +284,7 @@ export const deletingTests = (on: StoreTests): void => {
       }
     })
 
-    test("happens once with an idempotency key, whatever was created since", function* () {
-      const { store } = yield* furnished
+    test("happens once with an idempotency key, whatever was created since", function* ({ store }) {
       const keyed = { ...occasion, once: once() }
       yield* store.deleteProject(p1, keyed)
       expect(isReplayedResponse(yield* store.deleteProject(p1, keyed))).toBe(true)
@@ -300,8 +293,7 @@ export const deletingTests = (on: StoreTests): void => {
       expect((yield* store.findProject(p1)).id).toBe(p1)
     })
 
-    test("forgets the idempotency keys of its changes, and no others", function* () {
-      const { store } = yield* furnished
+    test("forgets the idempotency keys of its changes, and no others", function* ({ store }) {
       const [forgotten, kept] = [once(), once()]
       const isRepeated = (projectId: ProjectId, key: typeof kept) => {
         const granted = { ...change(projectId), userId: u3, endDate: in2027, once: key }
@@ -317,8 +309,7 @@ export const deletingTests = (on: StoreTests): void => {
       expect(yield* isRepeated(p2, kept)).toBe(true)
     })
 
-    transactional("is undone with a transaction of the host that fails", function* () {
-      const { store } = yield* furnished
+    transactional("is undone with a transaction of the host that fails", function* ({ store }) {
       yield* undone(store.deleteProject(p1, occasion))
       expect(yield* store.findProject(p1)).toMatchObject({ memberships: 2, webhooks: 1 })
       expect(yield* claims()).not.toEqual([])

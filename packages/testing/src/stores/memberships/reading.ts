@@ -42,10 +42,10 @@ const historyInPages = Effect.fnUntraced(function* (userId: UserId | undefined, 
   }
 })
 
-const historyTests = ({ describe, test }: StoreTests): void => {
+const historyTests = ({ testsAfter, describe }: StoreTests): void => {
+  const { test } = testsAfter(prepared)
   describe("history", () => {
-    test("returns who changed what, the request, and both dates, newest first", function* () {
-      const store = yield* prepared
+    test("returns who changed what, the request, and both dates, newest first", function* (store) {
       const by = (index: number) => ({
         origin: { requestId: `request ${index}`, keyId: ApiKeyId(`key ${index}`) },
         at: index,
@@ -79,8 +79,7 @@ const historyTests = ({ describe, test }: StoreTests): void => {
       ])
     })
 
-    test("returns the reason of every change", function* () {
-      const store = yield* prepared
+    test("returns the reason of every change", function* (store) {
       const reasons = ["one", "two", "three", "four", "five", "Grüße 🎉\n".repeat(55)].map(Reason)
       const [byGrant, byExtension, byBulk, byRaise, byImport, byEnding] = reasons
       const one = (reason: Reason | undefined) => ({ ...change(p1), userId: u3, reason })
@@ -97,8 +96,7 @@ const historyTests = ({ describe, test }: StoreTests): void => {
       expect(ofUser).toMatchObject([{ reason: byEnding }])
     })
 
-    test("has of one user the bulk extensions that applied, page by page", function* () {
-      const store = yield* prepared
+    test("has of one user the bulk extensions that applied, page by page", function* (store) {
       const one = () => ({ ...change(p1), userId: u3 })
       const bulk = (endDate: EndDate, mode: "set" | "neverShorten") =>
         store.extendAll({ ...change(p1), bulk: { endDate, mode } })
@@ -132,8 +130,7 @@ const historyTests = ({ describe, test }: StoreTests): void => {
       expect(yield* historyInPages(undefined, 3)).toEqual(all)
     })
 
-    test("has nothing after a cursor that no row has", function* () {
-      const store = yield* prepared
+    test("has nothing after a cursor that no row has", function* (store) {
       const [newest] = yield* store.history(p1, { userId: undefined, limit: 1 })
       const unknown = ["1.1", "0.0", "1.999999999999999999", "999999999999999999.1"]
       for (const text of [...unknown, `${newest?.cursor}9`]) {
@@ -144,8 +141,7 @@ const historyTests = ({ describe, test }: StoreTests): void => {
       }
     })
 
-    test("has nothing after a cursor of another project, or from before it was deleted", function* () {
-      const store = yield* prepared
+    test("has nothing after a cursor of another project, or from before it was deleted", function* (store) {
       const [one] = yield* store.history(p1, { userId: undefined, limit: 1 })
       const [other] = yield* store.history(undefined, { userId: undefined, limit: 1 })
       const after = (cursor: AuditCursor | undefined, projectId: typeof p1 | undefined) =>
@@ -173,15 +169,15 @@ const listedIds = (page: Page) =>
 
 /** Declares the tests. */
 export const readingTests = (on: StoreTests): void => {
-  const { describe, test } = on
+  const { describe } = on
+  const { test } = on.testsAfter(prepared)
 
   describe("list", () => {
-    test("has user ids of any kind in the order of their code units, as the list by end dates", function* () {
-      const store = yield* MembershipStore
-      yield* store.createProject(p1, occasion)
-      const memberships = manyKindsOfUser.map((userId) => ({ userId, endDate: in2027 }))
+    test("has user ids of any kind in the order of their code units, as the list by end dates", function* (store) {
+      const users = [...manyKindsOfUser, u1, u2]
+      const memberships = users.map((userId) => ({ userId, endDate: in2027 }))
       yield* store.import({ ...change(p1), memberships })
-      const sorted = manyKindsOfUser.toSorted((one, other) => (one < other ? -1 : 1))
+      const sorted = users.toSorted((one, other) => (one < other ? -1 : 1))
       for (const [index, after] of [undefined, ...sorted].entries()) {
         expect(yield* listedIds({ after, limit: 2 })).toEqual(sorted.slice(index, index + 2))
       }
@@ -189,8 +185,7 @@ export const readingTests = (on: StoreTests): void => {
       expect(ending.map(({ userId }) => userId)).toEqual(sorted)
     })
 
-    test("returns only memberships in one state, to the limit, by the date that holds", function* () {
-      const store = yield* prepared
+    test("returns only memberships in one state, to the limit, by the date that holds", function* (store) {
       yield* store.grant({ ...change(p1), userId: UserId("9"), endDate: in2027 })
       const users = (state: MembershipState, at: number, limit = 10) =>
         listedIds({ limit, only: { state, at } })
@@ -203,8 +198,7 @@ export const readingTests = (on: StoreTests): void => {
       expect(yield* users("expired", in2028)).toEqual([u1, u2, "9"])
     })
 
-    test("returns only memberships of the users asked for, in the same way", function* () {
-      const store = yield* prepared
+    test("returns only memberships of the users asked for, in the same way", function* (store) {
       yield* store.grant({ ...change(p1), userId: UserId("9"), endDate: in2027 })
       yield* store.grant({ ...change(p2), userId: u3, endDate: in2027 })
       const list = (userIds: ReadonlyArray<UserId>, page: Page = {}) =>
@@ -218,9 +212,7 @@ export const readingTests = (on: StoreTests): void => {
       expect(yield* list([])).toEqual([])
     })
 
-    test("returns only users whose ids start with a prefix", function* () {
-      const store = yield* MembershipStore
-      yield* store.createProject(p1, occasion)
+    test("returns only users whose ids start with a prefix", function* (store) {
       const ids = `7 07 0 A Ab a aB ab ab_ abc ab@ b _ + z ~ ~~ a~ a|b a%b a\\b a"b`.split(" ")
       const memberships = ids.map((id, index) => ({
         userId: UserId(id),

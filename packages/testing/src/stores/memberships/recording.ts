@@ -85,11 +85,10 @@ const soon = Effect.fnUntraced(function* <E, R>(check: Effect.Effect<void, E, R>
 
 /** Declares the tests. */
 export const atomicityTests = (on: StoreTests): void => {
-  const { test, transactional } = on
+  const { test, transactional } = on.testsAfter(prepared)
 
   on.describe("a change", () => {
-    test("writes all or nothing if its event cannot be stored", function* () {
-      const store = yield* prepared
+    test("writes all or nothing if its event cannot be stored", function* (store) {
       const event = draft(p1)
       yield* (yield* Outbox).publish(completeEvent(event, 1))
       const written = yield* observe()
@@ -103,10 +102,9 @@ export const atomicityTests = (on: StoreTests): void => {
       yield* expectAudited()
     })
 
-    test("writes all or nothing if its caller is interrupted", function* () {
+    test("writes all or nothing if its caller is interrupted", function* (store) {
       // The database may still be at work when the next test begins, which has no such project.
       const own = ProjectId("interrupted")
-      const store = yield* MembershipStore
       yield* store.createProject(own, occasion)
       yield* store.grant({ ...change(own), userId: u1, endDate: in2027 })
       const written = yield* observe(own)
@@ -125,8 +123,7 @@ export const atomicityTests = (on: StoreTests): void => {
       }
     })
 
-    transactional("is undone with a transaction of the host that fails", function* () {
-      const store = yield* prepared
+    transactional("is undone with a transaction of the host that fails", function* (store) {
       const written = yield* observe()
       const before = yield* written
       for (const [, make] of datingChanges) {
@@ -135,8 +132,7 @@ export const atomicityTests = (on: StoreTests): void => {
       }
     })
 
-    transactional("is stored with a transaction of the host that succeeds", function* () {
-      const store = yield* prepared
+    transactional("is stored with a transaction of the host that succeeds", function* (store) {
       const { run } = yield* HostTransaction
       const written = yield* observe()
       yield* run(store.extend({ ...change(p1), userId: u1, endDate: in2028 }))
@@ -144,8 +140,7 @@ export const atomicityTests = (on: StoreTests): void => {
       expect([rows.length, deliveries.length]).toEqual([1, 1])
     })
 
-    test("starts in the audit trail where the one before ends, if many run at the same time", function* () {
-      const store = yield* prepared
+    test("starts in the audit trail where the one before ends, if many run at the same time", function* (store) {
       yield* times(60, (index) => {
         const endDate = [in2027, in2028, in2029][index % 3] ?? in2027
         const one = { ...change(p1), userId: u3, endDate }
@@ -318,10 +313,10 @@ export const auditingTests = ({ describe, test, transactional }: StoreTests): vo
 }
 
 /** Declares the tests. */
-export const eventTests = ({ describe, test }: StoreTests): void => {
+export const eventTests = ({ testsAfter, describe }: StoreTests): void => {
+  const { test } = testsAfter(prepared)
   describe("events", () => {
-    test("are delivered to every webhook of the project, and to no other", function* () {
-      const store = yield* prepared
+    test("are delivered to every webhook of the project, and to no other", function* (store) {
       for (const projectId of [p1, p1, p2]) yield* addWebhook(projectId)
       yield* store.grant({ ...change(p1, "granted"), userId: u3, endDate: in2027 })
       yield* store.extend({ ...change(p1, "extended"), userId: u3, endDate: in2028 })
@@ -331,8 +326,7 @@ export const eventTests = ({ describe, test }: StoreTests): void => {
       expect((yield* claimedTypes).toSorted()).toEqual(twice.toSorted())
     })
 
-    test("are delivered also if a change leaves all dates as they are", function* () {
-      const store = yield* prepared
+    test("are delivered also if a change leaves all dates as they are", function* (store) {
       for (const projectId of [p1, p2]) yield* addWebhook(projectId)
       yield* store.grant({ ...change(p1, "granted"), userId: u1, endDate: in2027 })
       yield* store.extend({ ...change(p1, "extended"), userId: u1, endDate: in2027 })
@@ -347,8 +341,7 @@ export const eventTests = ({ describe, test }: StoreTests): void => {
       expect(row).toMatchObject({ action: "bulk_extended", to: in2027 })
     })
 
-    test("are not stored if a change fails or leaves a later end, and neither is an audit row", function* () {
-      const store = yield* prepared
+    test("are not stored if a change fails or leaves a later end, and neither is an audit row", function* (store) {
       const written = yield* observe()
       const before = yield* written
       const stranger = { ...change(p1), userId: u3, endDate: in2028 }

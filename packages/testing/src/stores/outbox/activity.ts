@@ -59,11 +59,11 @@ const attemptedOn = ({ advance }: StoreTests) =>
   })
 
 const attemptedTests = (on: StoreTests): void => {
-  const { advance, test } = on
-  const six = attemptedOn(on)
+  const { advance } = on
+  const { test } = on.testsAfter(attemptedOn(on))
 
-  test("are listed by their latest attempt, unless there was none", function* () {
-    const { listed, outbox, ref } = yield* six
+  test("are listed by their latest attempt, unless there was none", function* (world) {
+    const { listed, outbox, ref } = world
     expect(yield* listed()).toEqual([2, 1, 4, 0, 3])
     expect(yield* listed({ limit: 2 })).toEqual([2, 1])
     const latest = yield* outbox.attempted(ref, { limit: 1 })
@@ -71,8 +71,7 @@ const attemptedTests = (on: StoreTests): void => {
     expect(yield* outbox.attempted({ ...ref, projectId: p2 }, { limit: 10 })).toEqual([])
   })
 
-  test("are listed by their latest attempt in each state", function* () {
-    const { listed } = yield* six
+  test("are listed by their latest attempt in each state", function* ({ listed }) {
     const expected: ReadonlyArray<readonly [DeliveryState, ReadonlyArray<number>]> = [
       ["failed", [2, 4]],
       ["delivered", [1, 3]],
@@ -82,8 +81,7 @@ const attemptedTests = (on: StoreTests): void => {
     for (const [state, found] of expected) expect(yield* listed({ state })).toEqual(found)
   })
 
-  test("are listed by their latest attempt page by page", function* () {
-    const { ids, listed, outbox, ref } = yield* six
+  test("are listed by their latest attempt page by page", function* ({ ids, listed, outbox, ref }) {
     const walked: Array<number> = []
     let before: Parameters<typeof outbox.attempted>[1]["before"]
     for (;;) {
@@ -97,8 +95,8 @@ const attemptedTests = (on: StoreTests): void => {
     expect(yield* listed({ before })).toEqual([])
   })
 
-  test("come first by their latest attempt after another one", function* () {
-    const { ids, listed, outbox, ref } = yield* six
+  test("come first by their latest attempt after another one", function* (world) {
+    const { ids, listed, outbox, ref } = world
     for (const index of [3, 4]) yield* outbox.replay(ref, at(ids, index))
     expect(yield* listed()).toEqual([2, 1, 4, 0, 3])
     // A failing webhook gets one delivery at a time.
@@ -110,8 +108,8 @@ const attemptedTests = (on: StoreTests): void => {
     expect(yield* listed()).toEqual([3, 5, 2, 1, 4, 0])
   })
 
-  test("are listed by their latest attempt after their webhook was removed", function* () {
-    const { listed, store, webhook } = yield* six
+  test("are listed by their latest attempt after their webhook was removed", function* (world) {
+    const { listed, store, webhook } = world
     yield* store.remove(p1, webhook.id, occasion)
     for (const _ of ["at once", "when a retry would be due"]) {
       expect(yield* listed()).toEqual([2, 1, 4, 0, 3])
@@ -213,10 +211,11 @@ const countingTests = ({ advance, describe, test }: StoreTests): void => {
   })
 }
 
-const troubleTests = ({ advance, describe, test }: StoreTests): void => {
+const troubleTests = ({ advance, testsAfter, describe }: StoreTests): void => {
+  const { test } = testsAfter(preparedWebhook)
   describe("webhooks that need attention", () => {
-    test("are failing ones, the longest failing first, and then disabled ones, the latest first", function* () {
-      const { outbox, store } = yield* preparedWebhook
+    test("are failing ones, the longest failing first, and then disabled ones, the latest first", function* (world) {
+      const { outbox, store } = world
       // No announcements.
       const eventTypes = [EventType("never.published")]
       const added = []
@@ -252,8 +251,7 @@ const troubleTests = ({ advance, describe, test }: StoreTests): void => {
       expect(yield* outbox.troubled(10)).toHaveLength(3)
     })
 
-    test("are ordered by id if they were disabled in the same millisecond", function* () {
-      const { outbox } = yield* preparedWebhook
+    test("are ordered by id if they were disabled in the same millisecond", function* ({ outbox }) {
       const ids = []
       for (let count = 0; count < 4; count++) {
         const one = yield* addWebhook()
@@ -266,8 +264,7 @@ const troubleTests = ({ advance, describe, test }: StoreTests): void => {
       expect(yield* found(2)).toEqual(ids.toSorted().slice(0, 2))
     })
 
-    test("are none in projects that were deleted", function* () {
-      const { outbox } = yield* preparedWebhook
+    test("are none in projects that were deleted", function* ({ outbox }) {
       yield* publishMany(1)
       yield* attemptAll(failed)
       expect(yield* outbox.troubled(10)).toHaveLength(1)

@@ -58,11 +58,10 @@ const fiveOn = ({ advance }: StoreTests) =>
   })
 
 const listTests = (on: StoreTests): void => {
-  const { test } = on
-  const five = fiveOn(on)
+  const { test } = on.testsAfter(fiveOn(on))
 
-  test("are listed newest first, page by page, also after their webhook was removed", function* () {
-    const { ids, listed, webhook } = yield* five
+  test("are listed newest first, page by page, also after their webhook was removed", function* (world) {
+    const { ids, listed, webhook } = world
     expect(yield* listed({ limit: 10 })).toEqual([4, 3, 2, 1, 0])
     expect(yield* deliveriesOf(webhook, { limit: 2 })).toMatchObject([
       { type: "test.happened", webhookId: webhook.id, attempts: [timeout] },
@@ -75,8 +74,7 @@ const listTests = (on: StoreTests): void => {
     expect(yield* listed({ limit: 10 })).toEqual([4, 3, 2, 1, 0])
   })
 
-  test("are listed by state, newest first", function* () {
-    const { ids, listed } = yield* five
+  test("are listed by state, newest first", function* ({ ids, listed }) {
     const expected: ReadonlyArray<readonly [DeliveryState, ReadonlyArray<number>]> = [
       ["delivered", [3, 0]],
       ["failed", [4, 1]],

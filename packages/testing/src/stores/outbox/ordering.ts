@@ -39,9 +39,10 @@ const publishOf = Effect.fnUntraced(function* (...userIds: ReadonlyArray<string>
 })
 
 /** Which deliveries are claimed. The property has them retried, given up, replayed, and their leases end. */
-const turnTests = ({ advance, test }: StoreTests): void => {
-  test("returns a member's deliveries one after another, and those of others beside them", function* () {
-    const { outbox } = yield* preparedOrdered
+const turnTests = ({ advance, testsAfter }: StoreTests): void => {
+  const { test } = testsAfter(preparedOrdered)
+  test("returns a member's deliveries one after another, and those of others beside them", function* (world) {
+    const { outbox } = world
     const [first, second, third] = yield* publishOf("ada", "ada", "ada")
     const [other] = yield* publishOf("bob")
     const general = event(p1)
@@ -56,8 +57,8 @@ const turnTests = ({ advance, test }: StoreTests): void => {
     expect(yield* claimedIds).toEqual([third])
   })
 
-  test("returns a delivery that waited for its turn before those that were published later", function* () {
-    const { outbox } = yield* preparedOrdered
+  test("returns a delivery that waited for its turn before those that were published later", function* (world) {
+    const { outbox } = world
     const [first, second] = yield* publishOf("ada", "ada")
     const one = firstOf(yield* claims())
     expect(yield* claims()).toEqual([])
@@ -71,8 +72,9 @@ const turnTests = ({ advance, test }: StoreTests): void => {
     expect([one.event.id, ...next, ...(yield* claimedIds)]).toEqual([first, second, other])
   })
 
-  test("follows a change of the webhook for events that are published from then on", function* () {
-    const { webhook } = yield* preparedWith({ ordered: false })
+  test("follows a change of the webhook for events that are published from then on", function* (world) {
+    const { webhook } = world
+    yield* updateWebhook(webhook, {}, { ordered: false })
     const before = yield* publishOf("ada", "ada")
     yield* updateWebhook(webhook, { ordered: false }, { ordered: true })
     const [third, fourth] = yield* publishOf("ada", "ada")
@@ -85,8 +87,7 @@ const turnTests = ({ advance, test }: StoreTests): void => {
     expect(yield* claimedIds).toEqual([fourth])
   })
 
-  test("does not order deliveries to other webhooks", function* () {
-    const { store, webhook } = yield* preparedOrdered
+  test("does not order deliveries to other webhooks", function* ({ store, webhook }) {
     const other = yield* addWebhook()
     yield* publishOf("ada", "ada", "ada")
     const claimed = webhookIdsOf(yield* claims())
@@ -97,9 +98,10 @@ const turnTests = ({ advance, test }: StoreTests): void => {
 }
 
 /** Deliveries become this while they wait for their turn. */
-const waitingTests = ({ test }: StoreTests): void => {
-  test("has dispatchers look for the next one once the one before has ended, and not earlier", function* () {
-    const { outbox } = yield* preparedOrdered
+const waitingTests = ({ testsAfter }: StoreTests): void => {
+  const { test } = testsAfter(preparedOrdered)
+  test("has dispatchers look for the next one once the one before has ended, and not earlier", function* (world) {
+    const { outbox } = world
     yield* publishOf("ada", "ada")
     const one = firstOf(yield* claims())
     expect((yield* claim()).nextDueMillis).not.toBe(0)
@@ -108,8 +110,8 @@ const waitingTests = ({ test }: StoreTests): void => {
     expect(yield* outbox.nextChange).toEqual({ _tag: "Due" })
   })
 
-  test("says when the next attempt of those whose turn has come is due, also before another claim", function* () {
-    const { webhook } = yield* preparedOrdered
+  test("says when the next attempt of those whose turn has come is due, also before another claim", function* (world) {
+    const { webhook } = world
     yield* publishOf("ada")
     const one = firstOf(yield* claims())
     yield* publishOf("ada")
@@ -120,8 +122,8 @@ const waitingTests = ({ test }: StoreTests): void => {
     expect(yield* hoursToNext(webhook)).toBeCloseTo(1, 1)
   })
 
-  test("counts them as waiting, and ends them with their webhook", function* () {
-    const { outbox, store, webhook } = yield* preparedOrdered
+  test("counts them as waiting, and ends them with their webhook", function* (world) {
+    const { outbox, store, webhook } = world
     yield* publishOf("ada", "ada", "ada")
     const one = firstOf(yield* claims())
     yield* claims()
