@@ -10,8 +10,7 @@ import { feedStoreSuite } from "./stores/feed-store-suite.ts"
 import { type Port, type Registry, type StoreHarness, ports } from "./stores/harness.ts"
 import { membershipStoreSuite } from "./stores/memberships/index.ts"
 import { outboxSuite } from "./stores/outbox/index.ts"
-import { clockTests } from "./stores/rate-limit-clocks.ts"
-import { rateLimitStoreSuite } from "./stores/rate-limits.ts"
+import { clockTests, rateLimitStoreSuite } from "./stores/rate-limits.ts"
 import { webhookStoreSuite } from "./stores/webhook-store-suite.ts"
 
 const suites: Readonly<Record<Port, (on: StoreTests) => void>> = {

@@ -28,7 +28,7 @@ import {
 import { inDays } from "../announcing.ts"
 import type { StoreTests } from "../declare.ts"
 import { dayMillis, expectFailure, successesOf, times } from "../steps.ts"
-import { endDateOf, nowhere, prepared } from "./model.ts"
+import { endDateOf, nowhere, prepared } from "./every-change.ts"
 
 const later = (endDate: EndDate, days: number): EndDate => EndDate(endDate + days * dayMillis)
 

@@ -1,7 +1,14 @@
-/** Projects that exist or not, and conditions of changes to one membership. */
+/** Projects that exist or not, and changes to memberships: conditions, metadata, imports, and dates far away. */
 
 import { expect } from "@effect/vitest"
-import { isEndsLater, isReplayedResponse } from "@tenure/core/internal"
+import {
+  isEndsLater,
+  isReplayedResponse,
+  draftEvent,
+  eventData,
+  lastEndDate,
+  mostExamples,
+} from "@tenure/core/internal"
 import {
   EndDate,
   type Extension,
@@ -9,8 +16,16 @@ import {
   ProjectId,
   UserId,
   replayedResponse,
+  type Event,
+  type Metadata,
+  Millis,
+  Outbox,
+  noMetadata,
+  ApiKeyId,
+  type DatedMembership,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import fc from "fast-check"
 import {
   change,
@@ -27,11 +42,14 @@ import {
   u1,
   u2,
   u3,
+  sequenceOf,
 } from "../../support/fixtures.ts"
 import { inDays } from "../announcing.ts"
 import { HostTransaction, type StoreTests } from "../declare.ts"
-import { expectFailure, together } from "../steps.ts"
-import { endDateOf, nowhere, prepared } from "./model.ts"
+import { deliveriesOf } from "../outbox/steps.ts"
+import { expectFailure, together, dayMillis, addWebhook } from "../steps.ts"
+import { endDateOf, nowhere, prepared } from "./every-change.ts"
+import { gold, observe, everything } from "./every-change.ts"
 
 /** Declares the tests. */
 export const changingTests = (on: StoreTests): void => {
@@ -218,5 +236,305 @@ export const expectingTests = (on: StoreTests): void => {
     expect(results).toEqual([{ current: in2028 }, "done", "done", { later: in2028 }, "done"])
     const members = yield* store.list(p1, { after: undefined, limit: 10 })
     expect(members.map(({ endDate }) => endDate)).toEqual([in2028, in2027, in2029, in2028, in2029])
+  })
+}
+
+const silver: Metadata = { plan: "silver" }
+
+const metadataOf = Effect.fnUntraced(function* (userId = u1) {
+  return (yield* MembershipStore.use((store) => store.find(p1, userId))).metadata
+})
+
+/** Returns the metadata in an event, as it was returned and as it is stored. */
+const notedIn = Effect.fnUntraced(function* (result: object | undefined) {
+  const { body, id } = Object(result)
+  const stored: Event = yield* (yield* Outbox).find(p1, id)
+  expect(stored.body).toBe(body)
+  return Object(eventData(stored)).metadata
+})
+
+/** Declares the tests. */
+export const metadataTests = ({ testsAfter, describe }: StoreTests): void => {
+  const { test } = testsAfter(prepared)
+  describe("metadata", () => {
+    test("is empty at first, and is set by grants and imports, which otherwise leave it", function* (store) {
+      expect(yield* metadataOf()).toEqual(noMetadata)
+      const granted = { ...change(p1), userId: u1, endDate: in2028 }
+      yield* store.grant({ ...granted, metadata: gold })
+      expect(yield* metadataOf()).toEqual(gold)
+      yield* store.grant({ ...change(p1), userId: u1, endDate: in2029 })
+      expect(yield* metadataOf()).toEqual(gold)
+      const memberships = [
+        { userId: u1, endDate: in2027 },
+        { userId: u2, endDate: in2027, metadata: silver },
+        { userId: u3, endDate: in2027 },
+      ]
+      yield* store.import({ ...change(p1), memberships })
+      expect(yield* Effect.forEach([u1, u2, u3], metadataOf)).toEqual([gold, silver, noMetadata])
+      yield* store.grant({ ...change(p1), userId: u2, endDate: in2027, metadata: noMetadata })
+      expect(yield* metadataOf(u2)).toEqual(noMetadata)
+    })
+
+    test("is in every list", function* (store) {
+      yield* store.grant({ ...change(p1), userId: u1, endDate: in2028, metadata: gold })
+      const page = { after: undefined, limit: 10 }
+      const all = yield* store.list(p1, page)
+      const asked = yield* store.list(p1, { ...page, userIds: [u1] })
+      const ending = yield* store.listEnding(p1, { ...page, before: in2029 })
+      for (const found of [all, asked, ending.memberships]) {
+        expect(found.find(({ userId }) => userId === u1)?.metadata).toEqual(gold)
+      }
+      expect(all.find(({ userId }) => userId === u2)?.metadata).toEqual(noMetadata)
+    })
+
+    test("is in each event of the membership if there is some, and in no other", function* (store) {
+      const member = { userId: u1, endDate: in2028 }
+      const bare = yield* store.extend({ ...change(p1), ...member })
+      expect(yield* notedIn(bare)).toBeUndefined()
+      const granted = yield* store.grant({ ...change(p1), ...member, metadata: gold })
+      expect(yield* notedIn(granted)).toEqual(gold)
+      const changes = [
+        store.extend({ ...change(p1), ...member }),
+        store.extend({ ...change(p1), ...member, expectedEndDate: in2028 }),
+        store.grant({ ...change(p1), ...member }),
+        store.end({ ...change(p1), userId: u1 }),
+      ]
+      for (const made of changes) expect(yield* notedIn(yield* made)).toEqual(gold)
+      const memberships = [{ ...member, metadata: gold }]
+      expect(yield* notedIn(yield* store.import({ ...change(p1), memberships }))).toBeUndefined()
+      const bulk = { mode: "extendBy", by: Millis(dayMillis) } as const
+      const { event } = Object(yield* store.extendAll({ ...change(p1), bulk }))
+      expect(yield* notedIn(event)).toBeUndefined()
+      expect(yield* notedIn(yield* store.erase({ ...change(p1), userId: u1 }))).toBeUndefined()
+    })
+
+    test("is changed if it is what was expected, with a row in the trail and an event", function* (store) {
+      const written = yield* observe()
+      const set = (expected: Metadata, metadata: Metadata) =>
+        store.setMetadata({ ...change(p1), userId: u1, expected, metadata })
+      const first = yield* set(noMetadata, gold)
+      expect(yield* metadataOf()).toEqual(gold)
+      expect(yield* notedIn(first)).toEqual(gold)
+      const stranger = { ...change(p1), userId: u3, expected: noMetadata, metadata: gold }
+      yield* expectFailure(
+        "MetadataConflict",
+        set(noMetadata, silver),
+        set(silver, silver),
+        store.setMetadata(stranger),
+      )
+      expect(yield* metadataOf()).toEqual(gold)
+      const second = yield* set(gold, noMetadata)
+      expect(yield* metadataOf()).toEqual(noMetadata)
+      expect(yield* notedIn(second)).toBeUndefined()
+      const row = { action: "updated", from: in2027, to: in2027, userId: u1 }
+      const { deliveries, rows } = yield* written
+      expect(rows).toMatchObject([row, row])
+      expect(deliveries).toHaveLength(2)
+    })
+
+    test("leaves the end date to bulk extensions, and follows the sequence of the membership", function* (store) {
+      yield* store.extend({ ...change(p1), userId: u1, endDate: in2028 })
+      yield* store.extendAll({ ...change(p1), bulk: { endDate: in2029, mode: "set" } })
+      const before = yield* store.extend({ ...change(p1), userId: u2, endDate: in2027 })
+      const set = (userId: UserId) =>
+        store.setMetadata({ ...change(p1), userId, expected: noMetadata, metadata: gold })
+      const updated = yield* set(u2)
+      const other = yield* set(u1)
+      expect([yield* endDateOf(u1), yield* endDateOf(u2)]).toEqual([in2029, in2027])
+      const after = yield* store.extend({ ...change(p1), userId: u2, endDate: in2028 })
+      const sequences = [before, updated, after].map(Object).map(sequenceOf)
+      expect(sequences).toEqual(sequences.toSorted((a, b) => a - b))
+      expect(new Set(sequences).size).toBe(3)
+      expect(sequenceOf(Object(other))).toBeGreaterThan(0)
+      const rows = yield* store.history(p1, { userId: u1, limit: 10 })
+      expect(rows.map(({ action }) => action)).toEqual([
+        "updated",
+        "bulk_extended",
+        "extended",
+        "granted",
+      ])
+    })
+
+    test("ends with the membership, and is erased from events", function* (store) {
+      const data = { project_id: p1, user_id: u1 }
+      const event = draftEvent({ ...draft(p1, "membership.granted"), data })
+      const member = { userId: u1, endDate: in2028, metadata: gold }
+      yield* store.grant({ ...change(p1), ...member, event })
+      yield* store.end({ ...change(p1), userId: u1 })
+      yield* store.grant({ ...change(p1), userId: u1, endDate: in2028 })
+      expect(yield* metadataOf()).toEqual(noMetadata)
+      yield* store.erase({ ...change(p1), userId: u1, at: Date.now() })
+      const { body } = yield* (yield* Outbox).find(p1, event.id)
+      expect(body).not.toMatch(/gold|quoted/)
+    })
+  })
+}
+
+/** Many new members, in no order. */
+const crowd: ReadonlyArray<DatedMembership> = Array.from({ length: 150 }, (_, index) => ({
+  userId: UserId(String(5000 + ((index * 7) % 150))),
+  endDate: in2028,
+}))
+
+/** Declares the tests. */
+export const importingTests = (on: StoreTests): void => {
+  const { test } = on.testsAfter(prepared)
+
+  on.describe("import", () => {
+    test("audits each membership, with its origin and both dates", function* (store) {
+      yield* store.extendAll({ ...change(p1), bulk: { endDate: in2028, mode: "set" } })
+      const before = yield* store.history(p1, everything)
+      const origin = { requestId: crypto.randomUUID(), keyId: ApiKeyId(crypto.randomUUID()) }
+      const memberships = [
+        { userId: u3, endDate: in2028 },
+        { userId: u1, endDate: in2029 },
+      ]
+      yield* store.import({ ...change(p1), memberships, origin, at: 5 })
+      const common = {
+        cursor: expect.any(String),
+        projectId: p1,
+        action: "imported",
+        origin,
+        reason: undefined,
+        changes: [],
+        at: 5,
+      }
+      const ofU1 = { ...common, userId: u1, from: in2028, to: in2029 }
+      const ofU3 = { ...common, userId: u3, from: undefined, to: in2028 }
+      expect((yield* store.history(p1, { userId: u1, limit: 1 }))[0]).toEqual(ofU1)
+      expect(yield* store.history(p1, { userId: u3, limit: 10 })).toEqual([ofU3])
+      expect(yield* store.history(p1, everything)).toEqual([ofU1, ofU3, ...before])
+    })
+
+    test("has one event, and an audit row for each in its order, however many memberships there are", function* (store) {
+      const webhook = yield* addWebhook()
+      const events = []
+      // New members and existing ones, whatever their ids are.
+      for (const memberships of [crowd.slice(50), crowd, []]) {
+        const imported = { ...change(p1), memberships }
+        events.unshift(imported.event.id)
+        yield* store.import(imported)
+        const rows = yield* store.history(p1, everything)
+        const audited = rows.slice(0, memberships.length).toReversed()
+        expect(audited.map(({ userId }) => userId)).toEqual(memberships.map(({ userId }) => userId))
+      }
+      const deliveries = yield* deliveriesOf(webhook)
+      expect(deliveries.map(({ eventId }) => eventId)).toEqual(events)
+    })
+
+    test("is seen as a whole", function* (store) {
+      const list = store.list(p1, { after: undefined, limit: 1000 })
+      const importing = store.import({ ...change(p1), memberships: crowd })
+      const fiber = yield* Effect.forkChild(importing)
+      const seen = yield* Effect.replicateEffect(list, 20)
+      yield* Fiber.join(fiber)
+      expect([2, 152]).toEqual(expect.arrayContaining(seen.map((members) => members.length)))
+      expect(yield* list).toHaveLength(152)
+    })
+  })
+}
+
+const threeDays = Millis(3 * dayMillis)
+
+// Beyond the year 4253, a double has no room for the microseconds of each millisecond.
+const farDates = fc
+  .integer({ min: date("4000-01-01T00:00:00.000Z"), max: lastEndDate })
+  .map((millis) => EndDate(millis))
+
+/** Members with many milliseconds, and those that end in the last instants. */
+const members = fc.array(farDates, { minLength: 30, maxLength: 30 }).map((dates) =>
+  [lastEndDate, EndDate(lastEndDate - 1), ...dates].map((endDate, index): DatedMembership => ({
+    userId: UserId(String(1000 + index)),
+    endDate,
+  })),
+)
+
+const listed = MembershipStore.use((store) =>
+  Effect.map(store.list(p1, { after: undefined, limit: 100 }), (page) =>
+    page.map(({ endDate, userId }) => ({ userId, endDate })),
+  ),
+)
+
+/** Extends each member with the expected date. */
+const extendEach = (expected: ReadonlyArray<DatedMembership>, by: (endDate: EndDate) => EndDate) =>
+  MembershipStore.use((store) =>
+    together(
+      expected.map(({ endDate, userId }) =>
+        store.extend({ ...change(p1), userId, endDate: by(endDate), expectedEndDate: endDate }),
+      ),
+    ),
+  )
+
+/** Declares the tests. */
+export const farDatesTests = ({ describe, property, test, transactional }: StoreTests): void => {
+  describe("far dates", () => {
+    property(
+      "keep each millisecond, wherever they are written, read and compared",
+      members,
+      Effect.fnUntraced(function* (memberships) {
+        const store = yield* MembershipStore
+        yield* store.createProject(p1, occasion)
+        yield* store.import({ ...change(p1), memberships })
+        expect(yield* listed).toEqual(memberships)
+        const sooner = (endDate: EndDate) => EndDate(endDate - 1)
+        yield* extendEach(memberships, sooner)
+        const changed = memberships.map(({ endDate, userId }) => ({
+          userId,
+          endDate: sooner(endDate),
+        }))
+        expect(yield* listed).toEqual(changed)
+        const [first] = changed
+        if (first === undefined) return
+        const { endDate, userId } = first
+        expect(yield* store.history(p1, { userId, limit: 1 })).toMatchObject([{ to: endDate }])
+        const set = { mode: "set", endDate } as const
+        expect(yield* store.previewBulkExtension(p1, set)).toMatchObject({
+          examples: changed
+            .filter((one) => one.endDate !== endDate)
+            .slice(0, mostExamples)
+            .map((one) => ({ ...one, wouldEnd: endDate })),
+        })
+        yield* store.extendAll({ ...change(p1), bulk: set })
+        yield* extendEach([{ userId, endDate }], (before) => before)
+      }),
+    )
+
+    test("can be expected after everybody has more time, and are capped at the last instant", function* () {
+      const store = yield* MembershipStore
+      yield* store.createProject(p1, occasion)
+      const users = ["1001", "1002", "1003"].map(UserId)
+      const endingAt = (dates: ReadonlyArray<EndDate>) =>
+        users.map((userId, index) => ({ userId, endDate: EndDate(dates[index] ?? NaN) }))
+      const memberships = endingAt([lastEndDate, date("9999-12-30T12:34:56.789Z"), in2027])
+      yield* store.import({ ...change(p1), memberships })
+      const bulk = { mode: "extendBy", by: threeDays } as const
+      const toLast = { mode: "set", endDate: lastEndDate } as const
+      expect(yield* store.previewBulkExtension(p1, bulk)).toMatchObject({ capped: 1 })
+      expect(yield* store.previewBulkExtension(p1, toLast)).toMatchObject({ capped: 2 })
+      yield* store.extendAll({ ...change(p1), bulk })
+      const extended = endingAt([lastEndDate, lastEndDate, EndDate(in2027 + threeDays)])
+      expect(yield* listed).toEqual(extended)
+      yield* extendEach(extended, () => lastEndDate)
+      expect(yield* store.previewBulkExtension(p1, toLast)).toMatchObject({ capped: 0 })
+    })
+
+    transactional("are the same in a transaction of the host", function* () {
+      const store = yield* MembershipStore
+      const { run } = yield* HostTransaction
+      yield* store.createProject(p1, occasion)
+      const endingAt = (dateOf: (index: number) => EndDate) =>
+        Array.from({ length: 20 }, (_, index) => ({
+          userId: UserId(String(1000 + index)),
+          endDate: dateOf(index),
+        }))
+      const granted = endingAt((index) => EndDate(lastEndDate - index))
+      const grantEach = MembershipStore.use((joined) =>
+        Effect.forEach(granted, (one) => joined.grant({ ...change(p1), ...one })),
+      )
+      yield* run(grantEach)
+      yield* extendEach(granted, (endDate) => endDate)
+      yield* run(extendEach(granted, () => in2027))
+      expect(yield* listed).toEqual(endingAt(() => in2027))
+    })
   })
 }

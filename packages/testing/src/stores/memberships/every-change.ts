@@ -1,4 +1,4 @@
-/** All kinds of changes to memberships, and what they write. */
+/** The members of these tests, all kinds of changes to them, and what changes write. */
 
 import {
   type Change,
@@ -6,16 +6,45 @@ import {
   MembershipStore,
   type Metadata,
   Millis,
-  type ProjectId,
+  ProjectId,
+  type UserId,
   noMetadata,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
-import { draft, in2027, in2028, in2029, longAgo, p1, u1, u2, u3 } from "../../support/fixtures.ts"
+import {
+  change,
+  draft,
+  in2027,
+  in2028,
+  in2029,
+  longAgo,
+  p1,
+  u1,
+  u2,
+  u3,
+} from "../../support/fixtures.ts"
 import { deliveriesOf } from "../outbox/steps.ts"
-import { addWebhook, dayMillis } from "../steps.ts"
-import { nowhere } from "./model.ts"
+import { addWebhook, createProjects, dayMillis } from "../steps.ts"
 
 type Store = MembershipStore["Service"]
+
+/** A missing project. */
+export const nowhere = ProjectId("nowhere")
+
+/** A store with two projects. The first has two members. */
+export const prepared = Effect.gen(function* () {
+  yield* createProjects
+  const store = yield* MembershipStore
+  yield* store.grant({ ...change(p1), userId: u1, endDate: in2027 })
+  yield* store.grant({ ...change(p1), userId: u2, endDate: in2029 })
+  return store
+})
+
+/** Returns a member's end date. */
+export const endDateOf = Effect.fnUntraced(function* (userId: UserId, projectId = p1) {
+  const store = yield* MembershipStore
+  return (yield* store.find(projectId, userId)).endDate
+})
 
 export const gold: Metadata = { note: `"quoted", {braced} and \\ '`, plan: "gold" }
 
@@ -30,59 +59,55 @@ type Kind = readonly [
 
 /** Changes of end dates. */
 export const datingChanges: ReadonlyArray<Kind> = [
-  ["a grant", (store, change) => store.grant({ ...change, userId: u3, endDate: in2028 })],
-  [
-    "a grant to a member",
-    (store, change) => store.grant({ ...change, userId: u1, endDate: in2029 }),
-  ],
+  ["a grant", (store, by) => store.grant({ ...by, userId: u3, endDate: in2028 })],
+  ["a grant to a member", (store, by) => store.grant({ ...by, userId: u1, endDate: in2029 })],
   [
     "an import",
-    (store, change) => store.import({ ...change, memberships: [{ userId: u3, endDate: in2027 }] }),
+    (store, by) => store.import({ ...by, memberships: [{ userId: u3, endDate: in2027 }] }),
   ],
-  ["an extension", (store, change) => store.extend({ ...change, userId: u1, endDate: in2028 })],
+  ["an extension", (store, by) => store.extend({ ...by, userId: u1, endDate: in2028 })],
   ...(["set", "neverShorten"] as const).map((mode): Kind => [
     `a bulk extension by ${mode}`,
-    (store, change) => store.extendAll({ ...change, bulk: { endDate: in2028, mode } }),
+    (store, by) => store.extendAll({ ...by, bulk: { endDate: in2028, mode } }),
   ]),
   [
     "a bulk extension by a duration",
-    (store, change) =>
-      store.extendAll({ ...change, bulk: { mode: "extendBy", by: Millis(3 * dayMillis) } }),
+    (store, by) =>
+      store.extendAll({ ...by, bulk: { mode: "extendBy", by: Millis(3 * dayMillis) } }),
   ],
-  ["an ending", (store, change) => store.end({ ...change, userId: u2 })],
+  ["an ending", (store, by) => store.end({ ...by, userId: u2 })],
 ]
 
 /** Changes of one or two memberships that leave their end dates, or end them. */
 const otherChanges: ReadonlyArray<Kind> = [
   [
     "a change of metadata",
-    (store, change) =>
-      store.setMetadata({ ...change, userId: u1, expected: noMetadata, metadata: gold }),
+    (store, by) => store.setMetadata({ ...by, userId: u1, expected: noMetadata, metadata: gold }),
   ],
   [
     "a move",
-    (store, change) => {
+    (store, by) => {
       const moved = { endDate: in2027, metadata: noMetadata }
       const expected = { from: moved, to: undefined }
-      return store.move({ ...change, ...moved, userId: u1, to: u3, expected, granted: draft(p1) })
+      return store.move({ ...by, ...moved, userId: u1, to: u3, expected, granted: draft(p1) })
     },
   ],
-  ["an erasure", (store, change) => store.erase({ ...change, userId: u1 })],
+  ["an erasure", (store, by) => store.erase({ ...by, userId: u1 })],
 ]
 
 /** Undoes the last bulk extension. */
 const undoing: Kind = [
   "the undoing of a bulk extension",
-  Effect.fnUntraced(function* (store, change) {
+  Effect.fnUntraced(function* (store, by) {
     const [last] = yield* store.bulkExtensions(p1, { after: undefined, limit: 1 })
     const bulkExtensionId = last?.id ?? EventId("")
-    return yield* store.undoBulkExtension({ ...change, bulkExtensionId, madeAfter: longAgo })
+    return yield* store.undoBulkExtension({ ...by, bulkExtensionId, madeAfter: longAgo })
   }),
 ]
 
 const projectChanges: ReadonlyArray<Kind> = [
-  ["the creation of a project", (store, change) => store.createProject(nowhere, change)],
-  ["the creation of a project that exists", (store, change) => store.createProject(p1, change)],
+  ["the creation of a project", (store, by) => store.createProject(nowhere, by)],
+  ["the creation of a project that exists", (store, by) => store.createProject(p1, by)],
 ]
 
 /** All changes that are possible at a store. */

@@ -16,7 +16,7 @@ import { change, in2027, in2028, once, p1, p2, u1, u2, u3 } from "../../support/
 import { type StoreTests, undone } from "../declare.ts"
 import { answersToRepeated, expectFailure, firstOf, successesOf, together } from "../steps.ts"
 import { changesAt, everything, gold, observe, writesOf } from "./every-change.ts"
-import { nowhere, prepared } from "./model.ts"
+import { nowhere, prepared } from "./every-change.ts"
 
 type Store = MembershipStore["Service"]
 

@@ -4,19 +4,18 @@ import { MembershipStore } from "@tenure/core/store"
 import type { StoreTests } from "../declare.ts"
 import { expirySuite } from "../expiry.ts"
 import { bulkExtensionTests } from "./bulk-extensions.ts"
-import { changingTests, expectingTests } from "./changing.ts"
-import { countingEndsTests } from "./counting-ends.ts"
-import { endingListTests } from "./ending-lists.ts"
-import { erasingTests } from "./erasing.ts"
-import { farDatesTests } from "./far-dates.ts"
+import {
+  changingTests,
+  expectingTests,
+  metadataTests,
+  importingTests,
+  farDatesTests,
+} from "./changing.ts"
 import { onceTests } from "./idempotency.ts"
-import { importingTests } from "./importing.ts"
-import { metadataTests } from "./metadata.ts"
 import { modelTests } from "./model.ts"
-import { movedTests } from "./moving.ts"
-import { previewingTests } from "./previewing.ts"
+import { erasingTests, movedTests } from "./moving.ts"
 import { countingTests, deletingTests, projectTests } from "./projects.ts"
-import { readingTests } from "./reading.ts"
+import { countingEndsTests, endingListTests, readingTests, previewingTests } from "./reading.ts"
 import { atomicityTests, auditingTests, eventTests, sequenceTests } from "./recording.ts"
 
 /** Declares the tests. */

@@ -6,14 +6,13 @@ import {
   type BulkPreview,
   EndDate,
   MembershipStore,
-  ProjectId,
   type UserId,
   dayOf,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import fc from "fast-check"
-import { change, in2027, in2029, occasion, p1, p2, u1, u2, u3 } from "../../support/fixtures.ts"
+import { change, in2027, occasion, p1, p2, u1, u2, u3 } from "../../support/fixtures.ts"
 import type { StoreTests } from "../declare.ts"
 import {
   type EndDates,
@@ -26,7 +25,7 @@ import {
   makeChange,
   undoOf,
 } from "./changes.ts"
-import { expectEndCounts } from "./counting-ends.ts"
+import { expectEndCounts } from "./reading.ts"
 
 /** A question for several memberships. */
 type Question =
@@ -144,22 +143,3 @@ export const modelTests = ({ property }: StoreTests): void =>
       ])
     }),
   )
-
-/** A missing project. */
-export const nowhere = ProjectId("nowhere")
-
-/** A store with two projects. The first has two members. */
-export const prepared = Effect.gen(function* () {
-  const store = yield* MembershipStore
-  yield* store.createProject(p1, occasion)
-  yield* store.createProject(p2, occasion)
-  yield* store.grant({ ...change(p1), userId: u1, endDate: in2027 })
-  yield* store.grant({ ...change(p1), userId: u2, endDate: in2029 })
-  return store
-})
-
-/** Returns a member's end date. */
-export const endDateOf = Effect.fnUntraced(function* (userId: UserId, projectId = p1) {
-  const store = yield* MembershipStore
-  return (yield* store.find(projectId, userId)).endDate
-})

@@ -32,7 +32,7 @@ import { type StoreTests, undone } from "../declare.ts"
 import { claims, deliveriesOf, publishMany, settle, webhookIdsOf } from "../outbox/steps.ts"
 import { addWebhook, firstOf, outcomeOf, successesOf, together } from "../steps.ts"
 import { changesAt, everything, observe } from "./every-change.ts"
-import { endDateOf, nowhere, prepared } from "./model.ts"
+import { endDateOf, nowhere, prepared } from "./every-change.ts"
 
 /** Declares the tests. */
 export const projectTests = (on: StoreTests): void => {

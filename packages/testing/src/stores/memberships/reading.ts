@@ -1,9 +1,9 @@
-/** Member lists and the audit trail. */
+/** What is read: member lists, the audit trail, ending lists, counts by day, and previews. */
 
 import { expect } from "@effect/vitest"
-import { type MembershipState } from "@tenure/core/internal"
-import type { EndDate } from "@tenure/core/store"
+import { type MembershipState, makeDecideAnnouncement, reminderLeads } from "@tenure/core/internal"
 import {
+  EndDate,
   ApiKeyId,
   AuditCursor,
   type AuditRow,
@@ -11,8 +11,20 @@ import {
   Reason,
   UserId,
   UserIdPrefix,
+  EndingCursor,
+  type EndingPage,
+  Millis,
+  type ProjectId,
+  type DayRange,
+  type EndCounts,
+  dayOf,
+  EventType,
+  Outbox,
+  type PreviewedChange,
+  WebhookId,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
+import fc from "fast-check"
 import {
   change,
   in2027,
@@ -25,10 +37,15 @@ import {
   u1,
   u2,
   u3,
+  date,
+  sequenceOf,
 } from "../../support/fixtures.ts"
+import { inDays } from "../announcing.ts"
+import { countDays, dayChanges } from "../days.ts"
 import type { StoreTests } from "../declare.ts"
-import { endingPagesOf } from "./ending-lists.ts"
-import { prepared } from "./model.ts"
+import { disable } from "../outbox/steps.ts"
+import { createProjects, dayMillis, times, addWebhook, expectFailure } from "../steps.ts"
+import { prepared, nowhere } from "./every-change.ts"
 
 /** Reads the whole history in pages. */
 const historyInPages = Effect.fnUntraced(function* (userId: UserId | undefined, limit: number) {
@@ -236,4 +253,387 @@ export const readingTests = (on: StoreTests): void => {
   })
 
   historyTests(on)
+}
+
+type Store = MembershipStore["Service"]
+
+// More than any list in these tests needs: each page but the last advances.
+const mostPages = 1000
+
+/** Asks for all pages, and does something after each. Returns them. */
+export const endingPagesOf = Effect.fnUntraced(function* (
+  store: Store,
+  { before, limit }: { readonly before: EndDate; readonly limit: number },
+  afterEach: (page: number) => Effect.Effect<unknown, unknown> = () => Effect.void,
+) {
+  const pages: Array<EndingPage> = []
+  let after: EndingCursor | undefined
+  do {
+    const page = yield* store.listEnding(p1, { before, after, limit })
+    expect(page.memberships.length).toBeLessThanOrEqual(limit)
+    pages.push(page)
+    after = page.next
+    yield* afterEach(pages.length)
+  } while (after !== undefined && pages.length < mostPages)
+  expect(after).toBeUndefined()
+  return pages.flatMap(({ memberships }) => memberships)
+})
+
+const changes = dayChanges(12)
+
+const step = fc.oneof(
+  { weight: 7, arbitrary: changes.any },
+  { weight: 2, arbitrary: changes.days },
+  fc.record({ _tag: fc.constant("Sweep" as const), limit: fc.integer({ min: 1, max: 4 }) }),
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      _tag: fc.constant("List" as const),
+      date: changes.date,
+      limit: fc.integer({ min: 1, max: 4 }),
+      // Changes after each page.
+      meanwhile: fc.array(changes.meanwhile, { maxLength: 3 }),
+    }),
+  },
+)
+
+type Step = typeof step extends fc.Arbitrary<infer A> ? A : never
+
+/** The store's list, in days. */
+type Listed = readonly [userId: UserId, day: number]
+
+const byDate = ([one, on]: Listed, [other, at]: Listed): number =>
+  on - at || Number(one > other) - Number(one < other)
+
+const leads = reminderLeads([Millis(dayMillis)])
+
+/** Performs steps, and compares each list with the one expected after the changes so far. */
+const follow = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>, on: StoreTests) {
+  const store = yield* MembershipStore
+  yield* store.createProject(p1, occasion)
+  const { dates, fromStored, make, pass, today, toStored } = yield* countDays(on)
+
+  const list = Effect.fnUntraced(function* ({
+    date: until,
+    limit,
+    meanwhile,
+  }: Extract<Step, { readonly _tag: "List" }>) {
+    const before = dates()
+    const changed = new Set<UserId>()
+    const listed = yield* endingPagesOf(
+      store,
+      { before: yield* toStored(until), limit },
+      Effect.fnUntraced(function* (page) {
+        const next = meanwhile[page - 1]
+        if (next !== undefined) yield* make(next)
+        for (const [userId, day] of dates()) if (day !== before.get(userId)) changed.add(userId)
+      }),
+    )
+    const found: Array<Listed> = []
+    for (const { endDate, userId } of listed) {
+      if (!changed.has(userId)) found.push([userId, yield* fromStored(endDate)])
+    }
+    const expected = [...before].filter(
+      ([userId, day]) => day > today() && day < until && !changed.has(userId),
+    )
+    expect(found.map(([, day]) => day)).toEqual(
+      found.map(([, day]) => day).toSorted((a, b) => a - b),
+    )
+    expect(found.toSorted(byDate)).toEqual(expected.toSorted(byDate))
+  })
+
+  for (const one of steps) {
+    if (one._tag === "Days") yield* pass(one.days)
+    else if (one._tag === "List") yield* list(one)
+    else if (one._tag !== "Sweep") yield* make(one)
+    else if (store.expiry !== undefined) {
+      const since = yield* store.expiry.watch([Millis(dayMillis)])
+      yield* store.expiry.sweep(one.limit, makeDecideAnnouncement({ leads, since }))
+    }
+  }
+  yield* list({ _tag: "List", date: 20, limit: 2, meanwhile: [] })
+})
+
+/** Declares the tests. */
+export const endingListTests = (on: StoreTests): void => {
+  const { describe, property, test } = on
+  describe("a list of those that end before a date", () => {
+    test("has those that have not ended, soonest first, page by page", function* () {
+      yield* createProjects
+      const store = yield* MembershipStore
+      const grant = (projectId: ProjectId, userId: UserId, days: number) =>
+        Effect.flatMap(inDays(days), (endDate) =>
+          store.grant({ ...change(projectId), userId, endDate }),
+        )
+      yield* grant(p1, u1, 3)
+      yield* grant(p1, u2, -1)
+      yield* grant(p1, u3, 1)
+      yield* grant(p2, u2, 2)
+      const before = yield* inDays(4)
+      const { endDate } = yield* store.find(p1, u1)
+      const all = yield* store.listEnding(p1, { before, after: undefined, limit: 10 })
+      expect(all.memberships).toMatchObject([
+        { projectId: p1, userId: u3 },
+        { projectId: p1, userId: u1, endDate },
+      ])
+      const usersBefore = (until: EndDate) =>
+        Effect.map(endingPagesOf(store, { before: until, limit: 1 }), (listed) =>
+          listed.map(({ userId }) => userId),
+        )
+      expect(yield* usersBefore(before)).toEqual([u3, u1])
+      expect(yield* usersBefore(endDate)).toEqual([u3])
+      expect(yield* usersBefore(EndDate(endDate + 1))).toEqual([u3, u1])
+    })
+
+    test("answers whatever cursor it is given", function* () {
+      const store = yield* MembershipStore
+      yield* store.createProject(p1, occasion)
+      yield* store.grant({ ...change(p1), userId: u1, endDate: yield* inDays(1) })
+      yield* store.extendAll({ ...change(p1), bulk: { endDate: yield* inDays(2), mode: "set" } })
+      const before = yield* inDays(3)
+      yield* store.listEnding(p1, { before, after: undefined, limit: 1 })
+      for (const sign of ["", "-"]) {
+        const first = `${sign}${"9".repeat(14)}`
+        const most = `${sign}${"9".repeat(18)}`
+        for (const middle of ["", `.${most}`, `.${most}.${most}`]) {
+          for (const last of [".", `.${"9".repeat(128)}`, ".a.b-c", `.${"z".repeat(128)}`]) {
+            const after = EndingCursor(first + middle + last)
+            const page = yield* store.listEnding(p1, { before, after, limit: 1 })
+            expect(page.memberships.length).toBeLessThanOrEqual(1)
+          }
+        }
+      }
+    })
+
+    property(
+      "follows any sequence of changes, days and sweeps, and has each membership once that nobody changes meanwhile",
+      fc.array(step, { maxLength: 20, size: "+1" }),
+      (steps) => follow(steps, on),
+    )
+  })
+}
+
+/** Counts end dates in the simplest way, and compares. */
+export const expectEndCounts = (
+  { at, days, ...counts }: EndCounts,
+  endDates: ReadonlyArray<number>,
+): void => {
+  const count = (test: (endDate: number) => boolean): number => endDates.filter(test).length
+  const dayTextOf = (instant: number): string => new Date(instant).toISOString().slice(0, 10)
+  expect(counts).toEqual({
+    total: endDates.length,
+    active: count((endDate) => endDate > at),
+    expired: count((endDate) => endDate <= at),
+    endsToday: count((endDate) => dayTextOf(endDate) === dayTextOf(at)),
+    endsIn7Days: count((endDate) => endDate > at && endDate < at + 7 * dayMillis),
+  })
+  expect(days.map(({ day, ends }) => [day, ends])).toEqual(
+    days.map(({ day }) => [day, count((endDate) => dayTextOf(endDate) === day)]),
+  )
+}
+
+const rangeOf = (first: number, last: number): DayRange => ({
+  first: dayOf(first),
+  last: dayOf(last),
+})
+
+const unasked = { days: undefined, change: undefined }
+
+/** Declares the tests. */
+export const countingEndsTests = ({ describe, test }: StoreTests): void => {
+  describe("countEnds", () => {
+    test("counts the days around today, the active, and those that end soon", function* () {
+      yield* createProjects
+      const store = yield* MembershipStore
+      expectEndCounts(yield* store.countEnds(p1, unasked), [])
+      yield* store.grant({ ...change(p2), userId: u1, endDate: in2027 })
+      const endDates: Array<EndDate> = []
+      for (const [index, days] of [-400, -14, -1, -0.01, 0.01, 1, 6.99, 7.01, 45, 400].entries()) {
+        const endDate = yield* inDays(days)
+        endDates.push(endDate)
+        yield* store.grant({ ...change(p1), userId: UserId(`user-${index}`), endDate })
+      }
+      const counts = yield* store.countEnds(p1, unasked)
+      expect(counts).toMatchObject({ total: 10, active: 6, expired: 4, endsIn7Days: 3 })
+      expect(counts.days).toHaveLength(60)
+      expect(counts.days[14]?.day).toBe(new Date(counts.at).toISOString().slice(0, 10))
+      expectEndCounts(counts, endDates)
+    })
+
+    test("counts the days that are asked for, also at both ends of time", function* () {
+      const store = yield* MembershipStore
+      yield* store.createProject(p1, occasion)
+      const first = date("0000-01-01T00:00:00.000Z")
+      const last = date("9999-12-31T23:59:59.999Z")
+      const endDates = [first, last, in2027]
+      for (const [index, userId] of [u1, u2, u3].entries()) {
+        yield* store.grant({ ...change(p1), userId, endDate: endDates[index] ?? in2027 })
+      }
+      for (const days of [
+        rangeOf(first, first),
+        rangeOf(first, first + 399 * dayMillis),
+        rangeOf(last - 399 * dayMillis, last),
+        rangeOf(in2027 - dayMillis, in2027),
+      ]) {
+        const counts = yield* store.countEnds(p1, { ...unasked, days })
+        expect(counts.days).toHaveLength(days.last - days.first + 1)
+        expect(counts.days.reduce((sum, { ends }) => sum + ends, 0)).toBe(1)
+        expectEndCounts(counts, endDates)
+      }
+    })
+
+    test("counts what more time would lead to, which ends nobody after the last instant", function* () {
+      const store = yield* MembershipStore
+      yield* store.createProject(p1, occasion)
+      const last = date("9999-12-31T23:59:59.999Z")
+      yield* store.grant({ ...change(p1), userId: u1, endDate: in2027 })
+      yield* store.grant({ ...change(p1), userId: u2, endDate: last })
+      const by = Millis(3 * dayMillis)
+      const later = EndDate(in2027 + by)
+      for (const around of [later, last]) {
+        const days = rangeOf(around - dayMillis, around)
+        const counts = yield* store.countEnds(p1, { days, change: { mode: "extendBy", by } })
+        expectEndCounts(counts, [later, last])
+      }
+      expectEndCounts(yield* store.countEnds(p1, unasked), [in2027, last])
+    })
+
+    test("tells how many memberships were extended or granted by day", function* () {
+      const store = yield* MembershipStore
+      yield* store.createProject(p1, occasion)
+      const { at: now } = yield* store.countEnds(p1, unasked)
+      const at = (days: number) => ({ ...change(p1), at: now + days * dayMillis })
+      yield* store.grant({ ...at(0), userId: u1, endDate: in2027 })
+      yield* store.extend({ ...at(0), userId: u1, endDate: in2028 })
+      yield* store.extend({ ...at(0), userId: u1, endDate: in2029 })
+      // Not by itself, and no longer.
+      yield* store.import({ ...at(0), memberships: [{ userId: u2, endDate: in2027 }] })
+      yield* store.extendAll({ ...at(0), bulk: { mode: "set", endDate: in2028 } })
+      yield* store.end({ ...at(0), userId: u2 })
+      const { days } = yield* store.countEnds(p1, unasked)
+      expect(days[14]?.extended).toBe(3)
+      expect(days[15]?.extended).toBe(0)
+    })
+
+    test("counts for many at the same time, who see what they have done before", function* () {
+      const store = yield* MembershipStore
+      yield* store.createProject(p1, occasion)
+      const grantAndCount = Effect.fnUntraced(function* (userId: UserId) {
+        yield* store.grant({ ...change(p1), userId, endDate: in2027 })
+        const { days, total } = yield* store.countEnds(p1, {
+          ...unasked,
+          days: rangeOf(in2027, in2027),
+        })
+        expect(days[0]?.ends).toBe(total)
+        return total
+      })
+      const totals = yield* times(10, (index) => grantAndCount(UserId(`user-${index}`)))
+      expect(Math.max(...totals)).toBe(10)
+      expect(Math.min(...totals)).toBeGreaterThan(0)
+    })
+  })
+}
+
+const types = ["membership.extended", "memberships.extended", "memberships.imported", "other"]
+
+/** Makes a change, whose event has a type. Returns what is to be previewed, and how to make it. */
+const changesByKind = {
+  extend: (type: string) => {
+    const extension = { ...change(p1, type), userId: u1, endDate: in2028 }
+    return {
+      change: extension,
+      previewed: { _tag: "One", userId: u1 } satisfies PreviewedChange,
+      make: MembershipStore.use((store) => store.extend(extension)),
+    }
+  },
+  extendAll: (type: string) => {
+    const extension = {
+      ...change(p1, type),
+      bulk: { mode: "extendBy", by: Millis(dayMillis) } as const,
+    }
+    return {
+      change: extension,
+      previewed: { _tag: "All" } satisfies PreviewedChange,
+      make: MembershipStore.use((store) => store.extendAll(extension)),
+    }
+  },
+  import: (type: string) => {
+    const imported = {
+      ...change(p1, type),
+      memberships: [u1, u3].map((userId) => ({ userId, endDate: in2029 })),
+    }
+    return {
+      change: imported,
+      previewed: { _tag: "Import", size: 2 } satisfies PreviewedChange,
+      make: MembershipStore.use((store) => store.import(imported)),
+    }
+  },
+}
+
+const kinds = ["extend", "extendAll", "import"] as const
+
+const receivers = fc.array(
+  fc.record({
+    eventTypes: fc.option(fc.subarray(types, { minLength: 1 }), { nil: undefined }),
+    isDisabled: fc.boolean(),
+  }),
+  { maxLength: 14 },
+)
+
+/** Declares the tests. */
+export const previewingTests = ({ describe, property, test }: StoreTests): void => {
+  describe("previewPublication", () => {
+    property(
+      "tells the sequence, the metadata and the webhooks of what is then published",
+      fc.record({
+        receivers,
+        steps: fc.array(fc.tuple(fc.constantFrom(...kinds), fc.constantFrom(...types)), {
+          minLength: 1,
+          maxLength: 4,
+        }),
+        metadata: fc.constantFrom({}, { plan: "gold" }),
+      }),
+      Effect.fnUntraced(function* ({ metadata, receivers: asked, steps }) {
+        const store = yield* prepared
+        const outbox = yield* Outbox
+        for (const { eventTypes, isDisabled } of asked) {
+          const webhook = yield* addWebhook(p1, { eventTypes: eventTypes?.map(EventType) })
+          if (isDisabled) yield* disable([webhook])
+        }
+        yield* store.grant({ ...change(p1, "unheard"), userId: u1, endDate: in2027, metadata })
+        for (const [kind, type] of steps) {
+          const { change: made, make, previewed } = changesByKind[kind](type)
+          const preview = yield* store.previewPublication(p1, EventType(type), previewed)
+          yield* make
+          const published = yield* outbox.find(p1, made.event.id)
+          expect(preview.sequence).toBe(sequenceOf(published))
+          expect(preview.total).toBe(published.deliveries.length)
+          expect(preview.first.map(({ webhookId }) => WebhookId(webhookId))).toEqual(
+            published.deliveries.slice(0, 10).map(({ webhookId }) => webhookId),
+          )
+          expect(preview.first.map(({ url }) => url)).toEqual(
+            preview.first.map(({ webhookId }) => `https://receiver.example/${webhookId}`),
+          )
+          expect(JSON.parse(preview.metadata ?? "{}")).toEqual(kind === "extend" ? metadata : {})
+        }
+      }),
+    )
+
+    test("changes nothing, and fails without the project", function* () {
+      const store = yield* prepared
+      const type = EventType("other")
+      const preview = (previewed: PreviewedChange, projectId = p1) =>
+        store.previewPublication(projectId, type, previewed)
+      const all: ReadonlyArray<PreviewedChange> = [
+        { _tag: "One", userId: u2 },
+        { _tag: "All" },
+        { _tag: "Import", size: 3 },
+      ]
+      for (const previewed of all) {
+        expect(yield* preview(previewed)).toEqual(yield* preview(previewed))
+        yield* expectFailure("ProjectNotFound", preview(previewed, nowhere))
+      }
+      expect(yield* store.history(p1, { userId: u2, limit: 10 })).toHaveLength(1)
+    })
+  })
 }

@@ -44,7 +44,7 @@ import { HostTransaction, type StoreTests, undone } from "../declare.ts"
 import { claimedTypes, deliveriesOf } from "../outbox/steps.ts"
 import { addWebhook, expectFailure, outcomeOf, times, together } from "../steps.ts"
 import { datingChanges, everything, gold, observe } from "./every-change.ts"
-import { nowhere, prepared } from "./model.ts"
+import { nowhere, prepared } from "./every-change.ts"
 
 const users = [u1, u2, u3]
 

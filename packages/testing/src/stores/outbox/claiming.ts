@@ -1,12 +1,29 @@
-/** Dispatchers claim deliveries. */
+/** Events become deliveries, which dispatchers claim, also at the rate that a webhook has. */
 
 import { expect } from "@effect/vitest"
 import { concurrencyRange } from "@tenure/core/internal"
-import type { Claim, StoredWebhook } from "@tenure/core/store"
+import {
+  type Claim,
+  type StoredWebhook,
+  webhookRatePolicy,
+  EventType,
+  MembershipStore,
+  ProjectId,
+  WebhookId,
+} from "@tenure/core/store"
 import * as Effect from "effect/Effect"
-import { event, p1, p2 } from "../../support/fixtures.ts"
-import type { StoreTests } from "../declare.ts"
-import { addWebhook, at, firstOf, idsOf, times } from "../steps.ts"
+import * as Fiber from "effect/Fiber"
+import { event, p1, p2, occasion, change, in2027, once, u1 } from "../../support/fixtures.ts"
+import { type StoreTests, HostTransaction, undone } from "../declare.ts"
+import {
+  addWebhook,
+  at,
+  firstOf,
+  idsOf,
+  times,
+  expectFailure,
+  answersToRepeated,
+} from "../steps.ts"
 import {
   claim,
   claimedIds,
@@ -24,6 +41,10 @@ import {
   statesOf,
   theClaim,
   webhookIdsOf,
+  preparedWith,
+  selected,
+  updateWebhook,
+  deliveriesOf,
 } from "./steps.ts"
 
 /** Ten claims at the same time. */
@@ -358,5 +379,243 @@ export const concurrencyTests = (on: StoreTests): void => {
   on.describe("the concurrency of a webhook", () => {
     byOutcomeTests(on)
     aheadTests(on)
+  })
+}
+
+/** Prepares an outbox and a project with one webhook that has a rate: one attempt a second, unless given. */
+const preparedRate = (more: Partial<StoredWebhook> = {}) => preparedWith({ rate: 1, ...more })
+
+/** Declares the tests. */
+export const rateTests = (on: StoreTests): void => {
+  const { advance, test } = on
+
+  on.describe("a webhook with a rate", () => {
+    test("is claimed as often, and returns when the next delivery may be claimed", function* () {
+      yield* preparedRate()
+      yield* publishMany(3)
+      for (const left of [2, 1, 0]) {
+        const taken = yield* claim()
+        expect([taken.claims.length, taken.keptBack]).toEqual([1, []])
+        if (left === 0) return
+        const waiting = yield* claim()
+        expect([waiting.claims, waiting.keptBack]).toEqual([[], []])
+        for (const { nextDueMillis = Infinity } of [taken, waiting]) {
+          expect(nextDueMillis).toBeGreaterThan(0)
+          expect(nextDueMillis).toBeLessThanOrEqual(1000)
+        }
+        yield* advance(waiting.nextDueMillis ?? 0)
+      }
+    })
+
+    test("begins with the deliveries of a quarter of a second, and has no more after a pause", function* () {
+      yield* preparedRate({ rate: 40 })
+      yield* publishMany(25)
+      const { capacity } = webhookRatePolicy(40)
+      const first = yield* claim()
+      expect([first.claims.length, first.nextDueMillis]).toEqual([capacity, 25])
+      yield* advance(60_000)
+      expect(yield* claims()).toHaveLength(capacity)
+    })
+
+    test("counts retries, replays and released deliveries, and prefetches none", function* () {
+      const { outbox, ref, webhook } = yield* preparedRate()
+      const { id } = firstOf(yield* publishMany(1))
+      const again = Effect.gen(function* () {
+        const early = yield* claim({ ahead: new Map([[webhook.id, 10]]) })
+        expect(early.claims).toEqual([])
+        yield* advance(early.nextDueMillis ?? 0)
+        return yield* theClaim
+      })
+      yield* settle(yield* theClaim, retry(0))
+      yield* settle(yield* again, released)
+      yield* settle(yield* again, delivered)
+      yield* outbox.replay(ref, id)
+      yield* settle(yield* again, delivered)
+      yield* outbox.replayMany(ref, selected(["delivered"]))
+      expect((yield* again).event.id).toBe(id)
+    })
+
+    test("delays no other webhook of the project", function* () {
+      const { webhook } = yield* preparedRate()
+      const other = yield* addWebhook()
+      yield* publishMany(5)
+      const claimed = webhookIdsOf(yield* claims())
+      const five = Array.from({ length: 5 }, () => other.id)
+      expect(claimed.toSorted()).toEqual([webhook.id, ...five].toSorted())
+    })
+
+    test("follows a change of it from the next claim on", function* () {
+      const { webhook } = yield* preparedRate({ rate: undefined })
+      const set = (before: number | undefined, rate: number | undefined) =>
+        updateWebhook(webhook, { rate: before }, { rate })
+      yield* publishMany(30)
+      expect(yield* claims({ limit: 3 })).toHaveLength(3)
+      yield* set(undefined, 40)
+      expect(yield* claims()).toHaveLength(10)
+      yield* set(40, 1)
+      expect(yield* claims()).toHaveLength(0)
+      // The bucket is empty, whatever its size was.
+      yield* advance(1000)
+      expect(yield* claims()).toHaveLength(1)
+      yield* set(1, undefined)
+      expect(yield* claims()).toHaveLength(16)
+      yield* expectFailure("WebhookConflict", set(1, 2))
+    })
+
+    test("makes nobody wait for a webhook that is held, disabled or without deliveries", function* () {
+      const { store, webhook } = yield* preparedRate()
+      yield* publishMany(1)
+      expect((yield* claim()).nextDueMillis).toBeGreaterThan(1000)
+      yield* publishMany(1)
+      yield* updateWebhook(webhook, {}, { disabled: { at: 5, by: "request" } })
+      const waiting = yield* claim()
+      expect(waiting.claims).toEqual([])
+      expect(waiting.nextDueMillis).toBeGreaterThan(1000)
+      yield* store.enable(p1, webhook.id, occasion)
+      yield* advance(1000)
+      expect(yield* claims()).toHaveLength(1)
+    })
+
+    test("holds for an ordered webhook, which waits for a token once an event has ended", function* () {
+      const { outbox } = yield* preparedRate({ ordered: true })
+      for (const each of [1, 2]) yield* outbox.publish(event(p1, `test.happened${each}`, "ada"))
+      const one = yield* theClaim
+      expect(yield* claims()).toEqual([])
+      yield* outbox.nextChange
+      yield* settle(one, delivered)
+      expect(yield* outbox.nextChange).toEqual({ _tag: "Due" })
+      const early = yield* claim()
+      expect(early.claims).toEqual([])
+      yield* advance(early.nextDueMillis ?? 0)
+      expect(yield* claims()).toHaveLength(1)
+    })
+  })
+}
+
+/** The webhook in a claim before any attempt, with the limits from `claims`. */
+const claimedWebhook = ({ id, secret, url }: StoredWebhook): Claim["webhook"] => ({
+  projectId: p1,
+  webhookId: id,
+  url,
+  secrets: [secret],
+  signingKey: undefined,
+  headers: undefined,
+  failures: 0,
+  failingSince: undefined,
+  concurrency: 100,
+})
+
+/** Declares the tests. */
+export const publishingTests = ({ describe, test }: StoreTests): void => {
+  describe("publish", () => {
+    test("creates a delivery for each webhook of the project, with everything to send", function* () {
+      const { webhooks } = yield* prepared(2)
+      yield* addWebhook(p2)
+      const { body, id } = firstOf(yield* publishMany(1))
+      // None for one that is added later.
+      yield* addWebhook()
+      const claimed = yield* claims()
+      expect(claimed).toHaveLength(2)
+      expect(claimed.map(({ webhook }) => webhook)).toEqual(
+        expect.arrayContaining(webhooks.map(claimedWebhook)),
+      )
+      for (const one of claimed) expect([one.event, one.attemptNumber]).toEqual([{ id, body }, 1])
+    })
+
+    test("stores bodies unchanged", function* () {
+      const { outbox } = yield* prepared(1)
+      const json = JSON.stringify({ z: '\u0000 "\\ é 日本 \u{1f4a9}', a: 1e21, "": [null] })
+      const published = { ...event(p1), body: `${json} ` }
+      yield* outbox.publish(published)
+      expect((yield* theClaim).event.body).toBe(published.body)
+      expect((yield* outbox.find(p1, published.id)).body).toBe(published.body)
+    })
+
+    test("publishes an event with an idempotency key once", function* () {
+      const { outbox } = yield* prepared(1)
+      const key = once()
+      const nowhere = event(ProjectId("nowhere"))
+      yield* expectFailure("ProjectNotFound", outbox.publish(nowhere), outbox.publish(nowhere, key))
+      const answers = yield* answersToRepeated(8, () => outbox.publish(event(p1), key))
+      const { id } = (yield* theClaim).event
+      expect(new Set(answers)).toEqual(new Set([id]))
+      const other = { ...key, fingerprint: "another" }
+      yield* expectFailure("IdempotencyMismatch", outbox.publish(event(p1), other))
+    })
+
+    test("publishes to one webhook with an idempotency key once", function* () {
+      const { outbox, webhook } = yield* preparedWebhook
+      const key = once()
+      const unknown = WebhookId(crypto.randomUUID())
+      yield* expectFailure("WebhookNotFound", outbox.publishTo(event(p1), unknown, key))
+      const answers = yield* answersToRepeated(4, () =>
+        outbox.publishTo(event(p1), webhook.id, key),
+      )
+      const { id } = (yield* theClaim).event
+      expect(answers).toEqual([id, id, id])
+    })
+
+    test("respects the event types of a webhook, except in publishTo", function* () {
+      const { outbox } = yield* prepared(0)
+      const some = [EventType("payment.completed"), EventType("test.happened")]
+      const added = yield* Effect.forEach(
+        [undefined, some, [EventType("test")], []],
+        (eventTypes) => addWebhook(p1, { eventTypes }),
+      )
+      const ids = added.map(({ id }) => id)
+      yield* publishMany(1)
+      expect(webhookIdsOf(yield* claims()).toSorted()).toEqual(ids.slice(0, 2).toSorted())
+      const one = WebhookId(ids[3] ?? "")
+      yield* outbox.publishTo(event(p1), one)
+      expect(webhookIdsOf(yield* claims())).toEqual([one])
+      yield* expectFailure(
+        "WebhookNotFound",
+        outbox.publishTo(event(p2), one),
+        outbox.publishTo(event(p1), WebhookId(crypto.randomUUID())),
+      )
+    })
+  })
+}
+
+/** Declares the tests. */
+export const changesTests = ({ describe, test }: StoreTests): void => {
+  describe("changes", () => {
+    test("waits for a publication", function* () {
+      const { outbox } = yield* prepared(1)
+      const waiting = yield* Effect.forkChild(outbox.nextChange, { startImmediately: true })
+      expect(waiting.pollUnsafe()).toBeUndefined()
+      yield* outbox.publish(event(p1))
+      yield* Fiber.join(waiting)
+    })
+
+    test("returns when a change of a membership is published", function* () {
+      const { outbox } = yield* prepared(1)
+      const waiting = yield* Effect.forkChild(outbox.nextChange, { startImmediately: true })
+      const memberships = yield* MembershipStore
+      yield* memberships.grant({ ...change(p1), userId: u1, endDate: in2027 })
+      yield* Fiber.join(waiting)
+    })
+
+    test("returns immediately after an earlier publication, and when a claim is released", function* () {
+      const { outbox } = yield* prepared(1)
+      yield* outbox.publish(event(p1))
+      yield* outbox.nextChange
+      yield* settle(yield* theClaim, released)
+      yield* outbox.nextChange
+    })
+  })
+}
+
+/** Declares the tests. */
+export const transactionTests = ({ transactional }: StoreTests): void => {
+  transactional("publishes nothing in a transaction of the host that fails", function* () {
+    const { outbox, webhook } = yield* preparedWebhook
+    const { run } = yield* HostTransaction
+    yield* undone(outbox.publish(event(p1)))
+    yield* undone(outbox.publishTo(event(p1), webhook.id))
+    const published = event(p1)
+    yield* run(outbox.publish(published))
+    expect(yield* claimedIds).toEqual([published.id])
+    expect(yield* deliveriesOf(webhook)).toHaveLength(1)
   })
 }

@@ -2,15 +2,17 @@
 
 import { Outbox } from "@tenure/core/store"
 import type { StoreTests } from "../declare.ts"
-import { activityTests } from "./activity.ts"
-import { claimingTests, concurrencyTests } from "./claiming.ts"
-import { backlogTests, deliveriesTests, findingTests } from "./deliveries.ts"
-import { listsTests } from "./lists.ts"
-import { orderingTests } from "./ordering.ts"
-import { changesTests, publishingTests, transactionTests } from "./publishing.ts"
-import { rateTests } from "./rates.ts"
-import { replayingTests } from "./replaying.ts"
-import { disabledTests, failingTests, settlingTests } from "./settling.ts"
+import {
+  claimingTests,
+  concurrencyTests,
+  rateTests,
+  changesTests,
+  publishingTests,
+  transactionTests,
+} from "./claiming.ts"
+import { backlogTests, deliveriesTests, findingTests, listsTests } from "./deliveries.ts"
+import { orderingTests, replayingTests } from "./ordering.ts"
+import { activityTests, disabledTests, failingTests, settlingTests } from "./settling.ts"
 
 /** Declares the tests. */
 export const outboxSuite = (on: StoreTests): void => {
