@@ -1,14 +1,11 @@
 /** Certifies adapters. */
 
 import { describe, expect } from "vitest"
-import { accessSuite, rolesSuite } from "./adapters/access-suite.ts"
-import { connectionsSuite } from "./adapters/connections-suite.ts"
-import { docsSuite } from "./adapters/docs-suite.ts"
+import { accessSuite, bucketsSuite, limitsSuite, rolesSuite } from "./adapters/access-suite.ts"
 import { eventsSuite, feedSuite } from "./adapters/feed-suite.ts"
 import { type AdapterHarness, type ServerTest, serverTest } from "./adapters/harness.ts"
-import { hostSuite } from "./adapters/host-suite.ts"
-import { bucketsSuite, limitsSuite } from "./adapters/limits-suite.ts"
-import { malformedSuite, parsedSuite } from "./adapters/malformed-suite.ts"
+import { docsSuite, hostSuite } from "./adapters/host-suite.ts"
+import { connectionsSuite, malformedSuite, parsedSuite } from "./adapters/http-suite.ts"
 import { operationsSuite } from "./adapters/operations/index.ts"
 import { expectFailure, send } from "./support/http.ts"
 

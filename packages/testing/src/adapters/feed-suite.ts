@@ -30,81 +30,73 @@ const register = async ({ call }: Fixture, url: string) =>
 
 const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-export const eventsSuite = (test: ServerTest): void => {
+export const eventsSuite = (on: ServerTest): void => {
+  const test = on.with(options)
   describe("an event", () => {
-    test.with(options)(
-      "of an extension arrives, signed, with the time, the id and the trace of the request",
-      async (fixture) => {
-        const { call } = fixture
-        const receiver = await fixture.receiver()
-        const { secret } = await register(fixture, receiver.url)
-        const before = Date.now()
-        const headers = { traceparent }
-        const response = await call("PATCH", extendOne, { body: { extend }, headers })
-        await receiver.until(1)
-        const notification = receiver.received[0] ?? expect.fail("nothing was received")
-        expect(isSignedWith(notification, secret)).toBe(true)
-        expect(notification.headers).toMatchObject({
-          "content-type": "application/json",
-          traceparent,
-        })
-        const { timestamp, ...event } = JSON.parse(notification.body)
-        expect(event).toEqual({
-          type: "membership.extended",
-          traceparent,
-          data: {
-            project_id: "p1",
-            user_id: "1001",
-            new_end_date: extend,
-            request_id: fieldsOf(response.body)["request_id"],
-            sequence: expect.any(Number),
-          },
-        })
-        const at = Date.parse(timestamp)
-        expect([at >= before, at <= notification.at]).toEqual([true, true])
-      },
-    )
+    test("of an extension arrives, signed, with the time, the id and the trace of the request", async (fixture) => {
+      const { call } = fixture
+      const receiver = await fixture.receiver()
+      const { secret } = await register(fixture, receiver.url)
+      const before = Date.now()
+      const headers = { traceparent }
+      const response = await call("PATCH", extendOne, { body: { extend }, headers })
+      await receiver.until(1)
+      const notification = receiver.received[0] ?? expect.fail("nothing was received")
+      expect(isSignedWith(notification, secret)).toBe(true)
+      expect(notification.headers).toMatchObject({
+        "content-type": "application/json",
+        traceparent,
+      })
+      const { timestamp, ...event } = JSON.parse(notification.body)
+      expect(event).toEqual({
+        type: "membership.extended",
+        traceparent,
+        data: {
+          project_id: "p1",
+          user_id: "1001",
+          new_end_date: extend,
+          request_id: fieldsOf(response.body)["request_id"],
+          sequence: expect.any(Number),
+        },
+      })
+      const at = Date.parse(timestamp)
+      expect([at >= before, at <= notification.at]).toEqual([true, true])
+    })
 
-    test.with(options)(
-      "of a bulk extension is one for all members, of failed requests and other projects none",
-      async (fixture) => {
-        const { call, tenure } = fixture
-        const receiver = await fixture.receiver()
-        const { id } = await register(fixture, receiver.url)
-        await call("PATCH", extendOne, { body: { extend: 1 } })
-        await call("PATCH", extendOne.replace("1001", "9"), { body: { extend } })
-        await tenure.memberships.extendAll({ projectId: "p2", endDate: extend })
-        await call("PATCH", extendAll, { body: { extend } })
-        await receiver.until(1)
-        const deliveries = await tenure.webhooks.deliveries({ projectId: "p1", webhookId: id })
-        expect(deliveries).toHaveLength(1)
-        expect(receiver.received.map(({ body }) => JSON.parse(body))).toMatchObject([
-          { type: "memberships.extended", data: { project_id: "p1", new_end_date: extend } },
-        ])
-      },
-    )
+    test("of a bulk extension is one for all members, of failed requests and other projects none", async (fixture) => {
+      const { call, tenure } = fixture
+      const receiver = await fixture.receiver()
+      const { id } = await register(fixture, receiver.url)
+      await call("PATCH", extendOne, { body: { extend: 1 } })
+      await call("PATCH", extendOne.replace("1001", "9"), { body: { extend } })
+      await tenure.memberships.extendAll({ projectId: "p2", endDate: extend })
+      await call("PATCH", extendAll, { body: { extend } })
+      await receiver.until(1)
+      const deliveries = await tenure.webhooks.deliveries({ projectId: "p1", webhookId: id })
+      expect(deliveries).toHaveLength(1)
+      expect(receiver.received.map(({ body }) => JSON.parse(body))).toMatchObject([
+        { type: "memberships.extended", data: { project_id: "p1", new_end_date: extend } },
+      ])
+    })
 
-    test.with(options)(
-      "is not sent after the response to the deletion of the webhook",
-      async (fixture) => {
-        const { call, tenure } = fixture
-        const hanging = await fixture.receiver(() => {})
-        const { id } = await register(fixture, hanging.url)
-        for (let count = 0; count < 10; count++) {
-          await call("PATCH", extendOne, { body: { extend } })
-        }
-        // No other attempt starts while so many hang.
-        await hanging.until(4)
-        expect((await call("DELETE", `${webhooks}/${id}`)).status).toBe(200)
-        const sentinel = await fixture.receiver()
-        await register(fixture, sentinel.url)
+    test("is not sent after the response to the deletion of the webhook", async (fixture) => {
+      const { call, tenure } = fixture
+      const hanging = await fixture.receiver(() => {})
+      const { id } = await register(fixture, hanging.url)
+      for (let count = 0; count < 10; count++) {
         await call("PATCH", extendOne, { body: { extend } })
-        await sentinel.until(1)
-        expect(hanging.received).toHaveLength(4)
-        const deliveries = await tenure.webhooks.deliveries({ projectId: "p1", webhookId: id })
-        expect(deliveries.map(({ state }) => state)).toEqual(Array(10).fill("cancelled"))
-      },
-    )
+      }
+      // No other attempt starts while so many hang.
+      await hanging.until(4)
+      expect((await call("DELETE", `${webhooks}/${id}`)).status).toBe(200)
+      const sentinel = await fixture.receiver()
+      await register(fixture, sentinel.url)
+      await call("PATCH", extendOne, { body: { extend } })
+      await sentinel.until(1)
+      expect(hanging.received).toHaveLength(4)
+      const deliveries = await tenure.webhooks.deliveries({ projectId: "p1", webhookId: id })
+      expect(deliveries.map(({ state }) => state)).toEqual(Array(10).fill("cancelled"))
+    })
   })
 }
 

@@ -27,12 +27,12 @@ const large = { events: 1000, bytes: 1_000_000 }
 
 /** Declares the tests. */
 const announcingTests = (tests: StoreTests): void => {
-  const { advance, describe, test } = tests
-  const announced = announcedOn(tests)
+  const { advance, describe } = tests
+  const test = announcedOn(tests)
   const days = (count: number) => advance(count * dayMillis)
 
   describe("announcements", () => {
-    announced("come at each reminder and at the end, once", function* ({ grant, sweep }) {
+    test("come at each reminder and at the end, once", function* ({ grant, sweep }) {
       yield* grant(u1, 8)
       const found: Array<readonly [day: number, ...Announced]> = []
       for (let day = 0; day <= 100; day += day < 10 ? 1 : 45) {
@@ -47,58 +47,62 @@ const announcingTests = (tests: StoreTests): void => {
       ])
     })
 
-    announced(
-      "come at the next checks that a store names, and none before",
-      function* ({ expiry: { nextCheckAt }, extendAll, grant, sweep }) {
-        if (nextCheckAt === undefined) return
-        const start = yield* currentUnixMillis
-        const found: Array<readonly [day: number, ...announced: Announced]> = []
-        yield* grant(u1, 8)
-        yield* grant(u2, 30)
-        yield* extendAll("neverShorten", 10)
-        for (let jump = 0; jump < 20 && nextCheckAt() < Infinity; jump++) {
-          yield* advance(Math.max(0, nextCheckAt() - (yield* currentUnixMillis)))
-          const day = ((yield* currentUnixMillis) - start) / dayMillis
-          for (const one of yield* sweep) found.push([day, ...one])
-        }
-        expect(found).toEqual([
-          [3, "membership.expiring", u1, 7],
-          [9, "membership.expiring", u1, 1],
-          [10, "membership.expired", u1],
-          [23, "membership.expiring", u2, 7],
-          [29, "membership.expiring", u2, 1],
-          [30, "membership.expired", u2],
-        ])
-      },
-    )
-
-    announced(
-      "come in the time that a sweep names, if it names one",
-      function* ({ expiry, grant, judge, sweep }) {
-        yield* grant(u1, 8)
-        yield* sweep
-        const { nextDueMillis } = yield* expiry.sweep(100, judge)
-        if (nextDueMillis === undefined) return
-        yield* advance(nextDueMillis)
-        expect(yield* sweep).toEqual([["membership.expiring", u1, 7]])
-        const swept = yield* expiry.sweep(100, judge)
-        expect(swept.nextDueMillis).toBeGreaterThan(5 * dayMillis)
-      },
-    )
-
-    test("come for what ends after the clock is right, if it was ahead when it was first watched", function* () {
-      yield* days(1)
-      yield* announcing(function* ({ grant, sweep }) {
-        yield* days(-1)
-        expect(yield* sweep).toEqual([])
-        yield* grant(u1, 0.5)
-        yield* sweep
-        yield* days(0.75)
-        expect(yield* sweep).toEqual([["membership.expired", u1]])
-      })
+    test("come at the next checks that a store names, and none before", function* (world) {
+      const {
+        expiry: { nextCheckAt },
+        extendAll,
+        grant,
+        sweep,
+      } = world
+      if (nextCheckAt === undefined) return
+      const start = yield* currentUnixMillis
+      const found: Array<readonly [day: number, ...announced: Announced]> = []
+      yield* grant(u1, 8)
+      yield* grant(u2, 30)
+      yield* extendAll("neverShorten", 10)
+      for (let jump = 0; jump < 20 && nextCheckAt() < Infinity; jump++) {
+        yield* advance(Math.max(0, nextCheckAt() - (yield* currentUnixMillis)))
+        const day = ((yield* currentUnixMillis) - start) / dayMillis
+        for (const one of yield* sweep) found.push([day, ...one])
+      }
+      expect(found).toEqual([
+        [3, "membership.expiring", u1, 7],
+        [9, "membership.expiring", u1, 1],
+        [10, "membership.expired", u1],
+        [23, "membership.expiring", u2, 7],
+        [29, "membership.expiring", u2, 1],
+        [30, "membership.expired", u2],
+      ])
     })
 
-    test("come also for members that were looked at while the clock was ahead", function* () {
+    test("come in the time that a sweep names, if it names one", function* (world) {
+      const { expiry, grant, judge, sweep } = world
+      yield* grant(u1, 8)
+      yield* sweep
+      const { nextDueMillis } = yield* expiry.sweep(100, judge)
+      if (nextDueMillis === undefined) return
+      yield* advance(nextDueMillis)
+      expect(yield* sweep).toEqual([["membership.expiring", u1, 7]])
+      const swept = yield* expiry.sweep(100, judge)
+      expect(swept.nextDueMillis).toBeGreaterThan(5 * dayMillis)
+    })
+
+    tests.test(
+      "come for what ends after the clock is right, if it was ahead when it was first watched",
+      function* () {
+        yield* days(1)
+        yield* announcing(function* ({ grant, sweep }) {
+          yield* days(-1)
+          expect(yield* sweep).toEqual([])
+          yield* grant(u1, 0.5)
+          yield* sweep
+          yield* days(0.75)
+          expect(yield* sweep).toEqual([["membership.expired", u1]])
+        })
+      },
+    )
+
+    tests.test("come also for members that were looked at while the clock was ahead", function* () {
       yield* days(1)
       yield* announcing(
         function* ({ expiry, sweep }) {
@@ -113,63 +117,59 @@ const announcingTests = (tests: StoreTests): void => {
       )
     })
 
-    announced(
-      "have an event for the feed and every webhook, and an audit row",
-      function* ({ drain: drained, grant, store }) {
-        yield* grant(u1, 1.5)
-        yield* days(1)
-        const { endDate } = yield* store.find(p1, u1)
-        yield* addWebhook()
-        const events = yield* drained()
-        expect(events).toHaveLength(1)
-        const event = firstOf(events)
-        const { data, timestamp, type } = JSON.parse(event.body)
-        expect({ data, type, at: Date.parse(timestamp) }).toEqual({
-          type: "membership.expiring",
+    test("have an event for the feed and every webhook, and an audit row", function* (world) {
+      const { drain: drained, grant, store } = world
+      yield* grant(u1, 1.5)
+      yield* days(1)
+      const { endDate } = yield* store.find(p1, u1)
+      yield* addWebhook()
+      const events = yield* drained()
+      expect(events).toHaveLength(1)
+      const event = firstOf(events)
+      const { data, timestamp, type } = JSON.parse(event.body)
+      expect({ data, type, at: Date.parse(timestamp) }).toEqual({
+        type: "membership.expiring",
+        at: event.at,
+        data: {
+          project_id: p1,
+          user_id: u1,
+          end_date: new Date(endDate).toISOString(),
+          reminder: 86_400,
+          sequence: expect.any(Number),
+        },
+      })
+      const read = yield* (yield* FeedStore).read([p1], "start", large)
+      expect(read.events.at(-1)).toMatchObject({ ...event })
+      const { deliveries } = yield* (yield* Outbox).find(p1, event.id)
+      expect(deliveries).toMatchObject([{ state: "waiting" }])
+      expect(yield* store.history(p1, { userId: u1, limit: 1 })).toMatchObject([
+        {
+          action: "expiring",
+          userId: u1,
+          from: endDate,
+          to: endDate,
+          origin: { keyId: undefined, requestId: undefined },
+          reason: undefined,
           at: event.at,
-          data: {
-            project_id: p1,
-            user_id: u1,
-            end_date: new Date(endDate).toISOString(),
-            reminder: 86_400,
-            sequence: expect.any(Number),
-          },
-        })
-        const read = yield* (yield* FeedStore).read([p1], "start", large)
-        expect(read.events.at(-1)).toMatchObject({ ...event })
-        const { deliveries } = yield* (yield* Outbox).find(p1, event.id)
-        expect(deliveries).toMatchObject([{ state: "waiting" }])
-        expect(yield* store.history(p1, { userId: u1, limit: 1 })).toMatchObject([
-          {
-            action: "expiring",
-            userId: u1,
-            from: endDate,
-            to: endDate,
-            origin: { keyId: undefined, requestId: undefined },
-            reason: undefined,
-            at: event.at,
-          },
-        ])
-      },
-    )
+        },
+      ])
+    })
 
-    announced(
-      "of a sweep are in the order of their ids, in the feed and in the audit trail",
-      function* ({ drain: drained, grant, store }) {
-        for (const user of users) yield* grant(user, 10)
-        yield* days(9.5)
-        const ids = idsOf(yield* drained()).toSorted()
-        expect(ids).toHaveLength(users.length)
-        const { events } = yield* (yield* FeedStore).read([p1], "start", large)
-        const last = events.slice(-users.length)
-        expect(idsOf(last)).toEqual(ids)
-        const rows = yield* store.history(p1, { userId: undefined, limit: users.length })
-        const announcedTo = last.map(({ body }) => JSON.parse(body).data.user_id)
-        expect(rows.map(({ userId }) => userId).toReversed()).toEqual(announcedTo)
-      },
-    )
+    test("of a sweep are in the order of their ids, in the feed and in the audit trail", function* (world) {
+      const { drain: drained, grant, store } = world
+      for (const user of users) yield* grant(user, 10)
+      yield* days(9.5)
+      const ids = idsOf(yield* drained()).toSorted()
+      expect(ids).toHaveLength(users.length)
+      const { events } = yield* (yield* FeedStore).read([p1], "start", large)
+      const last = events.slice(-users.length)
+      expect(idsOf(last)).toEqual(ids)
+      const rows = yield* store.history(p1, { userId: undefined, limit: users.length })
+      const announcedTo = last.map(({ body }) => JSON.parse(body).data.user_id)
+      expect(rows.map(({ userId }) => userId).toReversed()).toEqual(announcedTo)
+    })
 
-    announced(
+    test(
       "come for members who were there before, but not for ends before",
       function* ({ sweep }) {
         yield* days(2.5)
@@ -181,181 +181,159 @@ const announcingTests = (tests: StoreTests): void => {
     )
 
     for (const mode of ["set", "neverShorten"] as const) {
-      announced(
-        `are no reminders whose time had come when a bulk extension was made or undone: ${mode}`,
-        function* ({ extendAll, grant, store, sweep, undo }) {
-          yield* grant(u1, 1.5)
-          yield* grant(u2, 8)
-          const near = yield* extendAll(mode, 6)
-          expect(yield* sweep).toEqual([])
-          const by = Millis(90 * dayMillis)
-          const far = { ...change(p1), bulk: { mode: "extendBy", by } as const }
-          yield* store.extendAll(far)
-          yield* days(3)
-          expect(yield* sweep).toEqual([])
-          yield* undo(far)
-          yield* undo(near)
-          expect(yield* sweep).toEqual([["membership.expired", u1]])
-          yield* days(4.5)
-          expect(yield* sweep).toEqual([["membership.expiring", u2, 1]])
-        },
-      )
+      test(`are no reminders whose time had come when a bulk extension was made or undone: ${mode}`, function* (world) {
+        const { extendAll, grant, store, sweep, undo } = world
+        yield* grant(u1, 1.5)
+        yield* grant(u2, 8)
+        const near = yield* extendAll(mode, 6)
+        expect(yield* sweep).toEqual([])
+        const by = Millis(90 * dayMillis)
+        const far = { ...change(p1), bulk: { mode: "extendBy", by } as const }
+        yield* store.extendAll(far)
+        yield* days(3)
+        expect(yield* sweep).toEqual([])
+        yield* undo(far)
+        yield* undo(near)
+        expect(yield* sweep).toEqual([["membership.expired", u1]])
+        yield* days(4.5)
+        expect(yield* sweep).toEqual([["membership.expiring", u2, 1]])
+      })
     }
 
-    announced(
-      "are reminders that are late for another reason, whatever was changed but the date",
-      function* ({ extend, extendAll, grant, store, sweep, undo }) {
-        yield* grant(u1, 8)
-        yield* grant(u2, 20)
-        yield* extendAll("neverShorten", 8)
-        yield* extend(u2, 8)
-        yield* days(2)
-        // The same date again, and a bulk extension without an effect.
-        const { endDate } = yield* store.find(p1, u2)
-        const same = () => ({ ...change(p1), userId: u2, endDate })
-        yield* store.grant(same())
-        yield* store.extend({ ...same(), expectedEndDate: endDate })
-        yield* store.extend({ ...same(), mode: "neverShorten" })
-        yield* undo(yield* extendAll("neverShorten", 3))
-        expect(yield* sweep).toEqual([
-          ["membership.expiring", u1, 7],
-          ["membership.expiring", u2, 7],
-        ])
-        // Nor does it come again for the same date.
-        yield* store.grant(same())
-        expect(yield* sweep).toEqual([])
-      },
-    )
+    test("are reminders that are late for another reason, whatever was changed but the date", function* (world) {
+      const { extend, extendAll, grant, store, sweep, undo } = world
+      yield* grant(u1, 8)
+      yield* grant(u2, 20)
+      yield* extendAll("neverShorten", 8)
+      yield* extend(u2, 8)
+      yield* days(2)
+      // The same date again, and a bulk extension without an effect.
+      const { endDate } = yield* store.find(p1, u2)
+      const same = () => ({ ...change(p1), userId: u2, endDate })
+      yield* store.grant(same())
+      yield* store.extend({ ...same(), expectedEndDate: endDate })
+      yield* store.extend({ ...same(), mode: "neverShorten" })
+      yield* undo(yield* extendAll("neverShorten", 3))
+      expect(yield* sweep).toEqual([
+        ["membership.expiring", u1, 7],
+        ["membership.expiring", u2, 7],
+      ])
+      // Nor does it come again for the same date.
+      yield* store.grant(same())
+      expect(yield* sweep).toEqual([])
+    })
 
-    announced(
-      "come for bulk extensions, and when they are undone, to a date that is over only by the clock of the store",
-      function* ({ extendAll, grant, sweep, undo }) {
-        yield* grant(u1, 1.9)
-        const extension = yield* extendAll("set", 1)
-        yield* days(2)
-        expect(yield* sweep).toEqual([["membership.expired", u1]])
-        yield* undo(extension, yield* inDays(-0.2))
-        expect(yield* sweep).toEqual([["membership.expired", u1]])
-        yield* extendAll("set", -0.05, yield* inDays(-0.08))
-        expect(yield* sweep).toEqual([["membership.expired", u1]])
-      },
-    )
+    test("come for bulk extensions, and when they are undone, to a date that is over only by the clock of the store", function* (world) {
+      const { extendAll, grant, sweep, undo } = world
+      yield* grant(u1, 1.9)
+      const extension = yield* extendAll("set", 1)
+      yield* days(2)
+      expect(yield* sweep).toEqual([["membership.expired", u1]])
+      yield* undo(extension, yield* inDays(-0.2))
+      expect(yield* sweep).toEqual([["membership.expired", u1]])
+      yield* extendAll("set", -0.05, yield* inDays(-0.08))
+      expect(yield* sweep).toEqual([["membership.expired", u1]])
+    })
 
-    announced(
-      "come at a longer reminder as soon as somebody watches for it",
-      function* ({ expiry, grant, judge, sweep }) {
-        yield* grant(u1, 20)
-        expect(yield* sweep).toEqual([])
-        yield* expiry.watch(leadsOf([30, ...reminders]))
-        const seen: Array<number> = []
-        const looking = drain(expiry, (candidate, now) => {
-          seen.push(candidate.endDate - now)
-          return judge(candidate, now)
-        })
-        // A store looks again at locked memberships, whether a pass or another test's transaction
-        // locked them.
-        expect(yield* eventually(Effect.as(looking, seen))).not.toHaveLength(0)
-        yield* days(13)
-        expect(yield* sweep).toEqual([["membership.expiring", u1, 7]])
-      },
-    )
+    test("come at a longer reminder as soon as somebody watches for it", function* (world) {
+      const { expiry, grant, judge, sweep } = world
+      yield* grant(u1, 20)
+      expect(yield* sweep).toEqual([])
+      yield* expiry.watch(leadsOf([30, ...reminders]))
+      const seen: Array<number> = []
+      const looking = drain(expiry, (candidate, now) => {
+        seen.push(candidate.endDate - now)
+        return judge(candidate, now)
+      })
+      // A store looks again at locked memberships, whether a pass or another test's transaction
+      // locked them.
+      expect(yield* eventually(Effect.as(looking, seen))).not.toHaveLength(0)
+      yield* days(13)
+      expect(yield* sweep).toEqual([["membership.expiring", u1, 7]])
+    })
 
-    announced(
-      "come at a reminder that is added between others",
-      function* ({ expiry, grant, sweep }) {
-        yield* grant(u1, 8)
-        yield* grant(u2, 6.5)
-        yield* days(1)
-        expect(yield* sweep).toEqual([["membership.expiring", u1, 7]])
-        const more = leadsOf([3, ...reminders])
-        const judge = makeDecideAnnouncement({ leads: more, since: 0 })
-        for (const [passed, user] of [
-          [3, u2],
-          [1, u1],
-        ] as const) {
-          yield* days(passed)
-          if (user === u2) yield* expiry.watch(more)
-          const swept = yield* eventually(drain(expiry, judge))
-          const reminded = { user_id: user, reminder: 3 * 86_400 }
-          expect(swept.map(({ body }) => JSON.parse(body).data)).toMatchObject([reminded])
-        }
-        expect(yield* sweep).toEqual([])
-      },
-    )
+    test("come at a reminder that is added between others", function* ({ expiry, grant, sweep }) {
+      yield* grant(u1, 8)
+      yield* grant(u2, 6.5)
+      yield* days(1)
+      expect(yield* sweep).toEqual([["membership.expiring", u1, 7]])
+      const more = leadsOf([3, ...reminders])
+      const judge = makeDecideAnnouncement({ leads: more, since: 0 })
+      for (const [passed, user] of [
+        [3, u2],
+        [1, u1],
+      ] as const) {
+        yield* days(passed)
+        if (user === u2) yield* expiry.watch(more)
+        const swept = yield* eventually(drain(expiry, judge))
+        const reminded = { user_id: user, reminder: 3 * 86_400 }
+        expect(swept.map(({ body }) => JSON.parse(body).data)).toMatchObject([reminded])
+      }
+      expect(yield* sweep).toEqual([])
+    })
 
-    announced(
-      "do not come for persons that were erased, nor for projects that were deleted",
-      function* ({ extendAll, grant, store, sweep }) {
-        const erased = UserId("erased")
-        yield* store.grant({ ...change(p2), userId: erased, endDate: yield* inDays(1) })
-        yield* store.erase({ ...change(p2), userId: erased })
-        yield* grant(u1, 1)
-        yield* extendAll("set", 1)
-        yield* store.deleteProject(p1, occasion)
-        yield* store.createProject(p1, occasion)
-        yield* days(2)
-        expect(yield* sweep).toEqual([])
-      },
-    )
+    test("do not come for persons that were erased, nor for projects that were deleted", function* (world) {
+      const { extendAll, grant, store, sweep } = world
+      const erased = UserId("erased")
+      yield* store.grant({ ...change(p2), userId: erased, endDate: yield* inDays(1) })
+      yield* store.erase({ ...change(p2), userId: erased })
+      yield* grant(u1, 1)
+      yield* extendAll("set", 1)
+      yield* store.deleteProject(p1, occasion)
+      yield* store.createProject(p1, occasion)
+      yield* days(2)
+      expect(yield* sweep).toEqual([])
+    })
 
-    announced(
-      "have a sequence among those of the changes",
-      function* ({ drain: drained, extend, extendAll, grant }) {
-        yield* grant(u1, 100)
-        yield* extendAll("set", 1.5)
-        yield* days(1)
-        const [reminder] = yield* drained()
-        yield* extend(u1, 100)
-        yield* extendAll("set", 0.5)
-        const { events } = yield* (yield* FeedStore).read([p1], "start", large)
-        expect(events[2]?.id).toBe(reminder?.id)
-        const sequences = events.map(sequenceOf)
-        expect(sequences).toHaveLength(5)
-        expect(sequences).toEqual([...new Set(sequences)].toSorted((one, other) => one - other))
-      },
-    )
+    test("have a sequence among those of the changes", function* (world) {
+      const { drain: drained, extend, extendAll, grant } = world
+      yield* grant(u1, 100)
+      yield* extendAll("set", 1.5)
+      yield* days(1)
+      const [reminder] = yield* drained()
+      yield* extend(u1, 100)
+      yield* extendAll("set", 0.5)
+      const { events } = yield* (yield* FeedStore).read([p1], "start", large)
+      expect(events[2]?.id).toBe(reminder?.id)
+      const sequences = events.map(sequenceOf)
+      expect(sequences).toHaveLength(5)
+      expect(sequences).toEqual([...new Set(sequences)].toSorted((one, other) => one - other))
+    })
 
-    announced(
-      "are of no more members than asked for, and tell whether there are more",
-      function* ({ drain: drained, expiry, grant, judge }) {
-        for (const user of users) yield* grant(user, 1.5)
-        yield* days(1)
-        const first = yield* expiry.sweep(5, judge)
-        expect([first.events.length, first.isMore]).toEqual([5, true])
-        expect(yield* drained(5)).toHaveLength(users.length - 5)
-      },
-    )
+    test("are of no more members than asked for, and tell whether there are more", function* (world) {
+      const { drain: drained, expiry, grant, judge } = world
+      for (const user of users) yield* grant(user, 1.5)
+      yield* days(1)
+      const first = yield* expiry.sweep(5, judge)
+      expect([first.events.length, first.isMore]).toEqual([5, true])
+      expect(yield* drained(5)).toHaveLength(users.length - 5)
+    })
 
-    announced(
-      "are not held up by those of another project, however many that has",
-      function* ({ drain: drained, expiry, grant, judge, store }) {
-        for (const user of users) yield* grant(user, 1.25)
-        const endDate = yield* inDays(1.5)
-        for (const userId of [u1, u2]) yield* store.grant({ ...change(p2), userId, endDate })
-        yield* days(1)
-        const sweeps = yield* Effect.replicateEffect(expiry.sweep(5, judge), 3)
-        const events = sweeps.flatMap((swept): ReadonlyArray<Event> => swept.events)
-        expect(events.filter(({ projectId }) => projectId === p2)).toHaveLength(2)
-        expect(yield* drained(5)).toHaveLength(users.length + 2 - events.length)
-      },
-    )
+    test("are not held up by those of another project, however many that has", function* (world) {
+      const { drain: drained, expiry, grant, judge, store } = world
+      for (const user of users) yield* grant(user, 1.25)
+      const endDate = yield* inDays(1.5)
+      for (const userId of [u1, u2]) yield* store.grant({ ...change(p2), userId, endDate })
+      yield* days(1)
+      const sweeps = yield* Effect.replicateEffect(expiry.sweep(5, judge), 3)
+      const events = sweeps.flatMap((swept): ReadonlyArray<Event> => swept.events)
+      expect(events.filter(({ projectId }) => projectId === p2)).toHaveLength(2)
+      expect(yield* drained(5)).toHaveLength(users.length + 2 - events.length)
+    })
 
-    announced(
-      "come once if many sweep at the same time",
-      function* ({ drain: drained, grant, sweep }) {
-        for (const user of users) yield* grant(user, 1.5)
-        yield* days(1)
-        const events = yield* together(Array.from({ length: 5 }, () => drained(7)))
-        yield* sweep
-        const read = yield* (yield* FeedStore).read([p1], "start", large)
-        const reminded = read.events.filter(({ type }) => type === "membership.expiring")
-        expect(reminded).toHaveLength(users.length)
-        expect(new Set(idsOf(reminded)).size).toBe(users.length)
-        expect(events.flat().length).toBeLessThanOrEqual(users.length)
-      },
-    )
+    test("come once if many sweep at the same time", function* ({ drain: drained, grant, sweep }) {
+      for (const user of users) yield* grant(user, 1.5)
+      yield* days(1)
+      const events = yield* together(Array.from({ length: 5 }, () => drained(7)))
+      yield* sweep
+      const read = yield* (yield* FeedStore).read([p1], "start", large)
+      const reminded = read.events.filter(({ type }) => type === "membership.expiring")
+      expect(reminded).toHaveLength(users.length)
+      expect(new Set(idsOf(reminded)).size).toBe(users.length)
+      expect(events.flat().length).toBeLessThanOrEqual(users.length)
+    })
 
-    announced("are never of a date that was replaced before", function* (on) {
+    test("are never of a date that was replaced before", function* (on) {
       // Ends before the first sweep are not announced.
       yield* days(1)
       for (let round = 0; round < 5; round++) {

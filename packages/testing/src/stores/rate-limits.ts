@@ -17,7 +17,7 @@ import {
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
 import type { StoreTests } from "./declare.ts"
-import { hour, times, together, dayMillis } from "./steps.ts"
+import { dayMillis, hour, times, together } from "./steps.ts"
 
 export const five = bucketPolicy({ limit: 5, window: Millis(hour) })
 /** Tokens return after a fractional number of milliseconds. */

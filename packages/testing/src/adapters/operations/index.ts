@@ -4,11 +4,8 @@ import type { ServerTest } from "../harness.ts"
 import { eventTests } from "./events.ts"
 import { extendingTests } from "./extending.ts"
 import { idempotencyTests } from "./idempotency.ts"
-import { importingTests } from "./importing.ts"
-import { keyTests } from "./keys.ts"
-import { membershipTests } from "./memberships.ts"
-import { projectTests } from "./projects.ts"
-import { statusTests } from "./status.ts"
+import { importingTests, membershipTests } from "./memberships.ts"
+import { keyTests, projectTests, statusTests } from "./projects.ts"
 import { webhookTests } from "./webhooks.ts"
 
 export const operationsSuite = (test: ServerTest): void => {

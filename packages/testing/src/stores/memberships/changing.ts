@@ -2,27 +2,27 @@
 
 import { expect } from "@effect/vitest"
 import {
-  isEndsLater,
-  isReplayedResponse,
   draftEvent,
   eventData,
+  isEndsLater,
+  isReplayedResponse,
   lastEndDate,
   mostExamples,
 } from "@tenure/core/internal"
 import {
+  ApiKeyId,
+  type DatedMembership,
   EndDate,
+  type Event,
   type Extension,
   MembershipStore,
-  ProjectId,
-  UserId,
-  replayedResponse,
-  type Event,
   type Metadata,
   Millis,
   Outbox,
+  ProjectId,
+  UserId,
   noMetadata,
-  ApiKeyId,
-  type DatedMembership,
+  replayedResponse,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -39,17 +39,17 @@ import {
   once,
   p1,
   p2,
+  sequenceOf,
   u1,
   u2,
   u3,
-  sequenceOf,
 } from "../../support/fixtures.ts"
 import { inDays } from "../announcing.ts"
 import { HostTransaction, type StoreTests } from "../declare.ts"
 import { deliveriesOf } from "../outbox/steps.ts"
-import { expectFailure, together, dayMillis, addWebhook } from "../steps.ts"
+import { addWebhook, dayMillis, expectFailure, together } from "../steps.ts"
 import { endDateOf, nowhere, prepared } from "./every-change.ts"
-import { gold, observe, everything } from "./every-change.ts"
+import { everything, gold, observe } from "./every-change.ts"
 
 /** Declares the tests. */
 export const changingTests = (on: StoreTests): void => {

@@ -7,15 +7,15 @@ import { bulkExtensionTests } from "./bulk-extensions.ts"
 import {
   changingTests,
   expectingTests,
-  metadataTests,
-  importingTests,
   farDatesTests,
+  importingTests,
+  metadataTests,
 } from "./changing.ts"
 import { onceTests } from "./idempotency.ts"
 import { modelTests } from "./model.ts"
 import { erasingTests, movedTests } from "./moving.ts"
 import { countingTests, deletingTests, projectTests } from "./projects.ts"
-import { countingEndsTests, endingListTests, readingTests, previewingTests } from "./reading.ts"
+import { countingEndsTests, endingListTests, previewingTests, readingTests } from "./reading.ts"
 import { atomicityTests, auditingTests, eventTests, sequenceTests } from "./recording.ts"
 
 /** Declares the tests. */

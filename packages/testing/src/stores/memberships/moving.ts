@@ -2,14 +2,16 @@
 
 import { expect } from "@effect/vitest"
 import {
-  draftEvent,
   type EventDraft,
+  draftEvent,
   eventData,
   isReplayedResponse,
   makeEvent,
 } from "@tenure/core/internal"
 import {
+  ApiKeyId,
   type Event,
+  type EventId,
   FeedStore,
   type Membership,
   MembershipStore,
@@ -20,30 +22,28 @@ import {
   UserId,
   joinMemberships,
   noMetadata,
-  ApiKeyId,
-  type EventId,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import {
   change,
   draft,
+  event,
   in2027,
   in2028,
   in2029,
   longAgo,
+  once,
   p1,
+  p2,
   sequenceOf,
   u1,
   u2,
   u3,
-  event,
-  once,
-  p2,
 } from "../../support/fixtures.ts"
 import { announcedOn } from "../announcing.ts"
 import type { StoreTests } from "../declare.ts"
-import { deliveriesOf, answered, claims, delivered, retry, settle } from "../outbox/steps.ts"
-import { addWebhook, at, dayMillis, expectFailure, outcomeOf, together, idsOf } from "../steps.ts"
+import { answered, claims, delivered, deliveriesOf, retry, settle } from "../outbox/steps.ts"
+import { addWebhook, at, dayMillis, expectFailure, idsOf, outcomeOf, together } from "../steps.ts"
 import { endDateOf, nowhere, prepared } from "./every-change.ts"
 import { everything } from "./every-change.ts"
 
@@ -260,50 +260,46 @@ const movingTests = ({ testsAfter }: StoreTests): void => {
 /** Announcements of what was moved. */
 const announcedTests = (on: StoreTests): void => {
   const { advance } = on
-  const announced = announcedOn(on)
+  const test = announcedOn(on)
   const days = (count: number) => advance(count * dayMillis)
 
-  announced(
-    "is not announced again for the same date, and is for the rest",
-    function* ({ grant, store, sweep }) {
-      yield* grant(u1, 8)
-      yield* days(1)
-      expect(yield* sweep).toEqual([["membership.expiring", u1, 7]])
-      yield* move(u1, u2)
-      expect(yield* sweep).toEqual([])
-      yield* grant(u3, 3)
-      expect(yield* sweep).toEqual([])
-      yield* move(u2, u3)
-      expect(yield* sweep).toEqual([])
-      yield* days(6)
-      expect(yield* sweep).toEqual([["membership.expiring", u3, 1]])
-      yield* days(1)
-      expect(yield* sweep).toEqual([["membership.expired", u3]])
-      yield* move(u3, u1)
-      expect(yield* sweep).toEqual([])
-      yield* grant(u2, 30)
-      yield* move(u1, u2)
-      yield* days(23)
-      expect(yield* sweep).toEqual([["membership.expiring", u2, 7]])
-      expect(yield* store.findProject(p1)).toMatchObject({ memberships: 1 })
-    },
-  )
+  test("is not announced again for the same date, and is for the rest", function* (world) {
+    const { grant, store, sweep } = world
+    yield* grant(u1, 8)
+    yield* days(1)
+    expect(yield* sweep).toEqual([["membership.expiring", u1, 7]])
+    yield* move(u1, u2)
+    expect(yield* sweep).toEqual([])
+    yield* grant(u3, 3)
+    expect(yield* sweep).toEqual([])
+    yield* move(u2, u3)
+    expect(yield* sweep).toEqual([])
+    yield* days(6)
+    expect(yield* sweep).toEqual([["membership.expiring", u3, 1]])
+    yield* days(1)
+    expect(yield* sweep).toEqual([["membership.expired", u3]])
+    yield* move(u3, u1)
+    expect(yield* sweep).toEqual([])
+    yield* grant(u2, 30)
+    yield* move(u1, u2)
+    yield* days(23)
+    expect(yield* sweep).toEqual([["membership.expiring", u2, 7]])
+    expect(yield* store.findProject(p1)).toMatchObject({ memberships: 1 })
+  })
 
-  announced(
-    "is announced no more than either was, if both end at the same time",
-    function* ({ grant, store, sweep }) {
-      yield* grant(u1, 8)
-      yield* days(1)
-      expect(yield* sweep).toEqual([["membership.expiring", u1, 7]])
-      const { endDate } = yield* store.find(p1, u1)
-      // Not announced yet.
-      yield* store.grant({ ...change(p1), userId: u2, endDate })
-      yield* move(u1, u2)
-      expect(yield* sweep).toEqual([])
-      yield* days(7)
-      expect(yield* sweep).toEqual([["membership.expired", u2]])
-    },
-  )
+  test("is announced no more than either was, if both end at the same time", function* (world) {
+    const { grant, store, sweep } = world
+    yield* grant(u1, 8)
+    yield* days(1)
+    expect(yield* sweep).toEqual([["membership.expiring", u1, 7]])
+    const { endDate } = yield* store.find(p1, u1)
+    // Not announced yet.
+    yield* store.grant({ ...change(p1), userId: u2, endDate })
+    yield* move(u1, u2)
+    expect(yield* sweep).toEqual([])
+    yield* days(7)
+    expect(yield* sweep).toEqual([["membership.expired", u2]])
+  })
 }
 
 /** Declares the tests. */

@@ -3,30 +3,31 @@
 import { expect } from "@effect/vitest"
 import { type MembershipState, makeDecideAnnouncement, reminderLeads } from "@tenure/core/internal"
 import {
-  EndDate,
   ApiKeyId,
   AuditCursor,
   type AuditRow,
+  type DayRange,
+  type EndCounts,
+  EndDate,
+  EndingCursor,
+  type EndingPage,
+  EventType,
   MembershipStore,
+  Millis,
+  Outbox,
+  type PreviewedChange,
+  type ProjectId,
   Reason,
   UserId,
   UserIdPrefix,
-  EndingCursor,
-  type EndingPage,
-  Millis,
-  type ProjectId,
-  type DayRange,
-  type EndCounts,
-  dayOf,
-  EventType,
-  Outbox,
-  type PreviewedChange,
   WebhookId,
+  dayOf,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
 import {
   change,
+  date,
   in2027,
   in2028,
   in2029,
@@ -34,18 +35,17 @@ import {
   occasion,
   p1,
   p2,
+  sequenceOf,
   u1,
   u2,
   u3,
-  date,
-  sequenceOf,
 } from "../../support/fixtures.ts"
 import { inDays } from "../announcing.ts"
 import { countDays, dayChanges } from "../days.ts"
 import type { StoreTests } from "../declare.ts"
 import { disable } from "../outbox/steps.ts"
-import { createProjects, dayMillis, times, addWebhook, expectFailure } from "../steps.ts"
-import { prepared, nowhere } from "./every-change.ts"
+import { addWebhook, createProjects, dayMillis, expectFailure, times } from "../steps.ts"
+import { nowhere, prepared } from "./every-change.ts"
 
 /** Reads the whole history in pages. */
 const historyInPages = Effect.fnUntraced(function* (userId: UserId | undefined, limit: number) {

@@ -4,47 +4,47 @@ import { expect } from "@effect/vitest"
 import { concurrencyRange } from "@tenure/core/internal"
 import {
   type Claim,
-  type StoredWebhook,
-  webhookRatePolicy,
   EventType,
   MembershipStore,
   ProjectId,
+  type StoredWebhook,
   WebhookId,
+  webhookRatePolicy,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import { event, p1, p2, occasion, change, in2027, once, u1 } from "../../support/fixtures.ts"
-import { type StoreTests, HostTransaction, undone } from "../declare.ts"
+import { change, event, in2027, occasion, once, p1, p2, u1 } from "../../support/fixtures.ts"
+import { HostTransaction, type StoreTests, undone } from "../declare.ts"
 import {
   addWebhook,
+  answersToRepeated,
   at,
+  expectFailure,
   firstOf,
   idsOf,
   times,
-  expectFailure,
-  answersToRepeated,
 } from "../steps.ts"
 import {
   claim,
   claimedIds,
   claims,
   delivered,
+  deliveriesOf,
   eventIdsOf,
   leaseMillis,
   prepared,
   preparedWebhook,
+  preparedWith,
   publishMany,
   released,
   retry,
+  selected,
   settle,
   settleAll,
   statesOf,
   theClaim,
-  webhookIdsOf,
-  preparedWith,
-  selected,
   updateWebhook,
-  deliveriesOf,
+  webhookIdsOf,
 } from "./steps.ts"
 
 /** Ten claims at the same time. */

@@ -3,16 +3,16 @@
 import { expect } from "@effect/vitest"
 import { newEventId } from "@tenure/core/internal"
 import {
-  type AttemptResult,
-  type DeliveryState,
-  EventId,
-  WebhookId,
-  WebhookStore,
   type Attempt,
   type AttemptPosition,
+  type AttemptResult,
   type Delivery,
+  type DeliveryState,
+  EventId,
   type Outbox,
+  WebhookId,
   type WebhookRef,
+  WebhookStore,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"

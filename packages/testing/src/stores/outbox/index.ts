@@ -3,11 +3,11 @@
 import { Outbox } from "@tenure/core/store"
 import type { StoreTests } from "../declare.ts"
 import {
+  changesTests,
   claimingTests,
   concurrencyTests,
-  rateTests,
-  changesTests,
   publishingTests,
+  rateTests,
   transactionTests,
 } from "./claiming.ts"
 import { backlogTests, deliveriesTests, findingTests, listsTests } from "./deliveries.ts"

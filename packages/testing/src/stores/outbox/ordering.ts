@@ -5,8 +5,8 @@ import { makeEvent } from "@tenure/core/internal"
 import {
   type Claim,
   type EventId,
-  Outbox,
   EventType,
+  Outbox,
   WebhookId,
   WebhookStore,
 } from "@tenure/core/store"
@@ -14,18 +14,25 @@ import * as Effect from "effect/Effect"
 import fc from "fast-check"
 import { event, occasion, p1, p2 } from "../../support/fixtures.ts"
 import type { StoreTests } from "../declare.ts"
-import { addWebhook, firstOf, hour, idsOf, at, expectFailure, refOf, times } from "../steps.ts"
+import { addWebhook, at, expectFailure, firstOf, hour, idsOf, refOf, times } from "../steps.ts"
 import {
+  answered,
+  attemptAll,
   claim,
   claimedIds,
   claims,
   delivered,
+  deliveriesOf,
   eventIdsOf,
   failed,
   gone,
   hoursToNext,
+  prepared,
+  preparedWebhook,
   preparedWith,
+  publishMany,
   released,
+  replayed,
   retry,
   selected,
   settle,
@@ -33,13 +40,6 @@ import {
   statesOf,
   updateWebhook,
   webhookIdsOf,
-  answered,
-  attemptAll,
-  deliveriesOf,
-  prepared,
-  preparedWebhook,
-  publishMany,
-  replayed,
 } from "./steps.ts"
 
 /** Prepares an outbox and a project with one ordered webhook. */

@@ -3,18 +3,18 @@
 import { expect } from "@effect/vitest"
 import { makeEvent } from "@tenure/core/internal"
 import {
-  type AttemptResult,
-  type FailingAnnouncement,
-  WebhookStore,
   type ActivityCell,
+  type AttemptResult,
   type DeliveryState,
   EventType,
+  type FailingAnnouncement,
   MembershipStore,
+  WebhookStore,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
-import { event, occasion, p1, p2, change, makeWebhook, u1 } from "../../support/fixtures.ts"
+import { change, event, makeWebhook, occasion, p1, p2, u1 } from "../../support/fixtures.ts"
 import type { StoreTests } from "../declare.ts"
-import { at, dayMillis, expectFailure, firstOf, addWebhook, hour, idsOf } from "../steps.ts"
+import { addWebhook, at, dayMillis, expectFailure, firstOf, hour, idsOf } from "../steps.ts"
 import {
   answered,
   attempt,
@@ -26,6 +26,7 @@ import {
   failed,
   failedFor,
   gone,
+  hoursToNext,
   leaseMillis,
   prepared,
   preparedWebhook,
@@ -40,9 +41,8 @@ import {
   theClaim,
   timeout,
   twoClaims,
-  webhookIdsOf,
-  hoursToNext,
   updateWebhook,
+  webhookIdsOf,
 } from "./steps.ts"
 
 /** Declares the tests. */
