@@ -11,7 +11,7 @@ import { countRows, during, endingPages, sql, testsOn, valueOf } from "./harness
 
 const schema = "bulk_extensions"
 const { change, in2027, in2028, in2029, p1, u1, u3 } = Fixture
-const onStores = testsOn(schema)
+const test = testsOn(schema)
 
 type Store = MembershipStore["Service"]
 
@@ -57,8 +57,7 @@ describe("the round of a member comes to its end", () => {
         Effect.andThen(store.end(ofU1()), store.grant({ ...ofU1(), endDate: in2028 })),
     ],
   ] as const)
-    onStores(`by ${name}, and a bulk extension applies afterwards`, function* () {
-      const store = yield* MembershipStore
+    test(`by ${name}, and a bulk extension applies afterwards`, function* (store) {
       yield* setSequence(round - 1)
       yield* make(store)
       const sequences = [BigInt(round - 1), yield* lastSequence]
@@ -75,40 +74,32 @@ describe("the round of a member comes to its end", () => {
     })
 
   for (const before of [1, 2, 30, 59, 60, 61])
-    onStores(
-      `${before} numbers into a shared statement, and a bulk extension applies afterwards`,
-      function* () {
-        const store = yield* MembershipStore
-        const last = round - before
-        yield* setSequence(last)
-        const made = yield* Effect.all(
-          Array.from({ length: 60 }, () => store.extend({ ...ofU1(), endDate: in2028 })),
-          { concurrency: "unbounded" },
-        )
-        const sequences = made.map((result) =>
-          "body" in result ? Fixture.sequenceOf(result) : NaN,
-        )
-        // The order in which they were asked for.
-        expect(sequences).toEqual([...new Set(sequences)].toSorted((one, other) => one - other))
-        expect(sequences).toHaveLength(60)
-        expect(sequences[0]).toBeGreaterThan(last)
-        yield* setAll(store, in2029)
-        expect((yield* store.find(p1, u1)).endDate).toBe(in2029)
-        expect(Number(yield* lastSequence)).toBeGreaterThan(Math.max(...sequences))
-      },
-    )
+    test(`${before} numbers into a shared statement, and a bulk extension applies afterwards`, function* (store) {
+      const last = round - before
+      yield* setSequence(last)
+      const made = yield* Effect.all(
+        Array.from({ length: 60 }, () => store.extend({ ...ofU1(), endDate: in2028 })),
+        { concurrency: "unbounded" },
+      )
+      const sequences = made.map((result) => ("body" in result ? Fixture.sequenceOf(result) : NaN))
+      // The order in which they were asked for.
+      expect(sequences).toEqual([...new Set(sequences)].toSorted((one, other) => one - other))
+      expect(sequences).toHaveLength(60)
+      expect(sequences[0]).toBeGreaterThan(last)
+      yield* setAll(store, in2029)
+      expect((yield* store.find(p1, u1)).endDate).toBe(in2029)
+      expect(Number(yield* lastSequence)).toBeGreaterThan(Math.max(...sequences))
+    })
 })
 
-onStores("a bulk extension applies to those who came after a round of the project", function* () {
-  const store = yield* MembershipStore
+test("a bulk extension applies to those who came after a round of the project", function* (store) {
   yield* sql(`UPDATE ${schema}.projects SET seq = ${round - 1} WHERE id = 'p1'`)
   yield* store.grant({ ...change(p1), userId: u3, endDate: in2027 })
   yield* setAll(store, in2029)
   expect((yield* store.find(p1, u3)).endDate).toBe(in2029)
 })
 
-onStores("sequences are safe after ten bulk extensions a second for 250 years", function* () {
-  const store = yield* MembershipStore
+test("sequences are safe after ten bulk extensions a second for 250 years", function* (store) {
   const least = 10n * 31_556_952n * 250n * BigInt(round)
   yield* sql(`UPDATE ${schema}.projects SET seq = ${least} WHERE id = 'p1'`)
   const memberships = [{ userId: u1, endDate: in2027 }]
@@ -186,8 +177,7 @@ describe("settling bulk extensions", () => {
     }
   })
 
-  onStores("changes nothing that anybody can see, also with a member locked", function* () {
-    const store = yield* MembershipStore
+  test("changes nothing that anybody can see, also with a member locked", function* (store) {
     yield* furnish(store)
     const before = yield* seen
     expect(before.dates).toHaveLength(members)

@@ -15,7 +15,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { deleteOldMinutes, deleteOldQuarters, makeDeliveryCounts } from "../src/delivery-counts.ts"
 import { postgresLayer } from "../src/index.ts"
-import { claimAll, countRows, executorOf, sql, testsOn } from "./harness.ts"
+import { claimAll, countRows, executorOf, sql, testsAfter } from "./harness.ts"
 
 const schema = "delivery_counts"
 const { event, makeWebhook, occasion, p1, p2 } = Fixture
@@ -27,10 +27,13 @@ const attempt: Attempt = {
   result: { _tag: "Answered", status: 200, body: "" },
 }
 
-const onWebhook = testsOn(schema, function* () {
+const prepared = Effect.gen(function* () {
   yield* (yield* MembershipStore).createProject(p1, occasion)
   yield* (yield* WebhookStore).add(webhook, 50, occasion)
+  return yield* Outbox
 })
+
+const test = testsAfter(schema, prepared)
 
 /** Settles an attempt that succeeds. */
 const settleOne = Effect.gen(function* () {
@@ -73,8 +76,7 @@ const addWebhooks = (count: number) =>
     ),
   )
 
-onWebhook("those that cannot be added are added later", function* () {
-  const outbox = yield* Outbox
+test("those that cannot be added are added later", function* (outbox) {
   yield* whileUnwritable(
     Effect.all([
       settleOne,
@@ -89,7 +91,7 @@ onWebhook("those that cannot be added are added later", function* () {
   expect(answerTimes.reduce((sum, one) => sum + one, 0)).toBe(2)
 })
 
-onWebhook("those of ten thousand webhooks wait, however long they cannot be added", function* () {
+test("those of ten thousand webhooks wait, however long they cannot be added", function* () {
   const most = 10_000
   const ids = yield* addWebhooks(most + 500)
   const counts = yield* otherProcess
@@ -107,7 +109,7 @@ onWebhook("those of ten thousand webhooks wait, however long they cannot be adde
   expect(yield* reach(undefined, 4 * most)).toBe(4 * most)
 })
 
-onWebhook("those that several processes add at the same time add up", function* () {
+test("those that several processes add at the same time add up", function* () {
   const ids = yield* addWebhooks(50)
   const processes = yield* Effect.replicateEffect(otherProcess, 3)
   for (let round = 0; round < 10; round++) {
@@ -123,14 +125,14 @@ onWebhook("those that several processes add at the same time add up", function* 
   expect(yield* found(yield* Outbox)).toBe(1500)
 })
 
-onWebhook("those that wait are added when the process stops", function* () {
+test("those that wait are added when the process stops", function* () {
   yield* Effect.provide(settleOne, Layer.fresh(postgresLayer({ schema })))
   const rows = yield* sql(`SELECT delivered FROM ${schema}.delivery_minutes`)
   // Of the project and of all.
   expect(rows).toEqual([{ delivered: 1 }, { delivered: 1 }])
 })
 
-onWebhook("those of webhooks and projects that were deleted hold up no others", function* () {
+test("those of webhooks and projects that were deleted hold up no others", function* () {
   const memberships = yield* MembershipStore
   const webhooks = yield* WebhookStore
   yield* memberships.createProject(p2, occasion)
@@ -145,7 +147,7 @@ onWebhook("those of webhooks and projects that were deleted hold up no others", 
   expect(sumOf(yield* (yield* Outbox).minutes(undefined))).toBe(1)
 })
 
-onWebhook("old ones are deleted, and those from before the clock was set back", function* () {
+test("old ones are deleted, and those from before the clock was set back", function* () {
   yield* settleOne
   expect(yield* found(yield* Outbox)).toBe(1)
   for (const [table, id, times] of [

@@ -17,7 +17,7 @@ import { clientLayer, during, endingPages, ownDatabase, sql, testsOn } from "./h
 
 const schema = "ending_list"
 const { change, occasion, p1 } = Fixture
-const onStores = testsOn(schema)
+const test = testsOn(schema)
 
 // More than a request gives places to, and than one walks through.
 const members = 12_000
@@ -46,7 +46,7 @@ const countBefore = Effect.fnUntraced(function* (before: EndDate) {
 })
 
 describe("a list by ends", () => {
-  onStores("gives places to all members, and finds them where they end now", function* () {
+  test("gives places to all members, and finds them where they end now", function* () {
     const store = yield* filled
     const pages = endingPages(daysFromNow(30), 1000)
     const found = yield* pages
@@ -76,7 +76,7 @@ describe("a list by ends", () => {
     expect(yield* countBefore(EndDate(date + 1))).toBe(members)
   })
 
-  onStores("waits for no member that others have locked, and loses none", function* () {
+  test("waits for no member that others have locked, and loses none", function* () {
     const store = yield* filled
     yield* countBefore(daysFromNow(1))
     const userId = UserId("2000")
@@ -128,7 +128,7 @@ describe("a list by ends", () => {
     }).pipe(Effect.provide(clientLayer({ maxConnections: 1 }))),
   )
 
-  onStores("reads as much as it walks, and never the whole table", function* () {
+  test("reads as much as it walks, and never the whole table", function* () {
     const store = yield* filled
     // Another project, whose members are nearly the whole table.
     yield* sql(

@@ -19,7 +19,7 @@ import * as Fiber from "effect/Fiber"
 import { duringSteps, sql, testsOn, waitingOn } from "./harness.ts"
 
 const schema = "ends"
-const onStores = testsOn(schema)
+const test = testsOn(schema)
 const { change, in2027, p1, p2, u1 } = Fixture
 
 const day = (text: string): number => dayOf(Date.parse(text))
@@ -40,7 +40,7 @@ const whileOneStands = <A, E, R>(work: Effect.Effect<A, E, R>) =>
   })
 
 describe("a count of ends", () => {
-  onStores("runs one at a time, is shared, and refused to too many", function* () {
+  test("runs one at a time, is shared, and refused to too many", function* () {
     const { first, others } = yield* whileOneStands(
       Effect.gen(function* () {
         const same = yield* Effect.replicateEffect(start(1), 50)
@@ -63,22 +63,20 @@ describe("a count of ends", () => {
     expect(new Set(counts).size).toBe(4)
   })
 
-  onStores("has what its caller has done before, although others have waited for it", function* () {
-    const store = yield* MembershipStore
+  test("has what its caller has done before, although others have waited for it", function* (store) {
     const { others } = yield* whileOneStands(Effect.replicateEffect(start(1), 2))
     yield* store.end({ ...change(p1), userId: u1 })
     expect((yield* count({ first: 1, last: 1 })).total).toBe(1)
     yield* Effect.forEach(others, Fiber.join)
   })
 
-  onStores("runs in a transaction of the host, and has what that has done", function* () {
-    const store = yield* MembershipStore
+  test("runs in a transaction of the host, and has what that has done", function* (store) {
     const client = yield* PgClient.PgClient
     const within = Effect.andThen(store.end({ ...change(p1), userId: u1 }), count())
     expect((yield* client.withTransaction(within)).total).toBe(1)
   })
 
-  onStores("does not tell of days whose audit rows are not kept, or too many", function* () {
+  test("does not tell of days whose audit rows are not kept, or too many", function* () {
     const extendedFrom = (first: string, last: string) =>
       Effect.map(count({ first: day(first), last: day(last) }), ({ days }) =>
         days.map((one) => one.extended),
@@ -98,8 +96,7 @@ describe("a count of ends", () => {
     expect(yield* extendedFrom("2020-01-01", "2020-01-03")).toEqual([undefined, undefined, 2001])
   })
 
-  onStores("is that of the list while many bulk extensions are settled", function* () {
-    const store = yield* MembershipStore
+  test("is that of the list while many bulk extensions are settled", function* (store) {
     const bulkAt = (index: number): BulkChange => {
       const endDate = EndDate(in2027 + index * 3_600_000)
       if (index % 3 === 0) return { mode: "extendBy", by: Millis(7_200_000) }

@@ -8,15 +8,16 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { formatFeedCursor, parseFeedCursor } from "../src/feed.ts"
-import { sql, testsOn, valueOf, valuesOf } from "./harness.ts"
+import { sql, testsAfter, valueOf, valuesOf } from "./harness.ts"
 
 const { event, occasion, p1 } = Fixture
 
 const size = { events: 10, bytes: 1_000_000 }
 
-const onFeed = testsOn("epochs", function* () {
-  yield* (yield* MembershipStore).createProject(p1, occasion)
-})
+const test = testsAfter(
+  "epochs",
+  MembershipStore.use((store) => store.createProject(p1, occasion)),
+)
 
 /** Makes the tables those of another server, before an epoch has begun. */
 const arrive = sql("UPDATE epochs.feed_state SET history = 'another'")
@@ -38,7 +39,7 @@ const read = (after: Parameters<FeedStore["Service"]["read"]>[1], events = size.
     Effect.map((page) => ({ ...page, ids: page.events.map(({ id }) => id) })),
   )
 
-onFeed("an epoch begins once, however many processes begin it at the same time", function* () {
+test("an epoch begins once, however many processes begin it at the same time", function* () {
   const before = yield* current
   yield* arrive
   const all = yield* Effect.replicateEffect(begin, 8, { concurrency: "unbounded" })
@@ -47,7 +48,7 @@ onFeed("an epoch begins once, however many processes begin it at the same time",
   expect(yield* current).toBe(before + 1)
 })
 
-onFeed("an epoch waits for transactions that have stored events, and for no other", function* () {
+test("an epoch waits for transactions that have stored events, and for no other", function* () {
   const client = yield* PgClient.PgClient
   const isStored = yield* Deferred.make<void>()
   const mayEnd = yield* Deferred.make<void>()
@@ -70,7 +71,7 @@ onFeed("an epoch waits for transactions that have stored events, and for no othe
   expect(yield* current).toBe(before + 1)
 })
 
-onFeed("an epoch begins when somebody reads, and a page has events of both", function* () {
+test("an epoch begins when somebody reads, and a page has events of both", function* () {
   const [first, ...others] = [yield* publish, yield* publish, yield* publish] as const
   const { cursor } = yield* read("start", 1)
   yield* arrive
@@ -86,7 +87,7 @@ onFeed("an epoch begins when somebody reads, and a page has events of both", fun
   expect(latest.events.map(({ id }) => id)).toEqual([others[0], first])
 })
 
-onFeed("an epoch sets anew what counts by numbers of transactions", function* () {
+test("an epoch sets anew what counts by numbers of transactions", function* () {
   const columns = yield* valuesOf<string>(`
     SELECT c.relname || '.' || a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
     WHERE c.relnamespace = 'epochs'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
@@ -122,7 +123,7 @@ onFeed("an epoch sets anew what counts by numbers of transactions", function* ()
   expect(later).toEqual([])
 })
 
-onFeed("an epoch that is yet to come, or of another copy, is refused", function* () {
+test("an epoch that is yet to come, or of another copy, is refused", function* () {
   const { cursor } = yield* read("now")
   const { base, epoch } = parseFeedCursor(cursor) ?? expect.fail("it is a cursor")
   const next = formatFeedCursor({ ...epoch, number: epoch.number + 1 }, base)

@@ -11,7 +11,7 @@ import { during, duringSteps, sql, testsOn, waitingOn } from "./harness.ts"
 
 const schema = "expiry"
 const { change, in2028, p1, p2, u1, u2 } = Fixture
-const onStores = testsOn(schema)
+const test = testsOn(schema)
 
 const minute = 60_000
 const leads = reminderLeads([Millis(60 * minute)])
@@ -63,13 +63,13 @@ describe.each([
   ["dates of their own", dueEach],
   ["dates of bulk extensions", dueTogether],
 ])("a project whose members have %s", (_, due) => {
-  onStores("is announced after a transaction that has locked it", function* () {
+  test("is announced after a transaction that has locked it", function* () {
     yield* due
     expect(yield* during(lock("projects WHERE id = 'p1'"), drain(1))).toEqual([p2, p2])
     expect(yield* drain(1)).toEqual([p1, p1])
   })
 
-  onStores("is announced except for a member who is locked, until that ends", function* () {
+  test("is announced except for a member who is locked, until that ends", function* () {
     yield* due
     const meanwhile = yield* during(
       lock(`memberships WHERE user_id = '${u2}' AND project_number =
@@ -82,7 +82,7 @@ describe.each([
   })
 })
 
-onStores("many locked projects with bulk extensions hold up no other", function* () {
+test("many locked projects with bulk extensions hold up no other", function* () {
   yield* dueTogether
   yield* sql(
     `INSERT INTO ${schema}.projects (id, next_check_at) SELECT 'x' || n, '2020-01-01' FROM generate_series(1, 150) n`,
@@ -91,7 +91,7 @@ onStores("many locked projects with bulk extensions hold up no other", function*
   expect(meanwhile.toSorted()).toEqual([p1, p1, p2, p2])
 })
 
-onStores("a pass that is due at once has a finite time to wait", function* () {
+test("a pass that is due at once has a finite time to wait", function* () {
   yield* drain()
   const bulk = { mode: "extendBy", by: Millis(minute) } as const
   yield* (yield* MembershipStore).extendAll({ ...change(p1), bulk })
@@ -129,7 +129,7 @@ const gated = <A, E, R>(work: Effect.Effect<A, E, R>) =>
 
 describe("a sweep that has read memberships before a bulk extension", () => {
   for (const mode of ["neverShorten", "set"] as const)
-    onStores(`announces nothing and leaves them extended, if the mode is ${mode}`, function* () {
+    test(`announces nothing and leaves them extended, if the mode is ${mode}`, function* () {
       yield* dueEach
       const store = yield* MembershipStore
       const expiry = yield* expiryOf

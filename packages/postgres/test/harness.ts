@@ -246,34 +246,42 @@ export const ownSchema = (schema: string) => {
 type Stores = StorePorts | Transactions | Database | PgClient.PgClient | Scope.Scope
 
 /** The steps of a test. */
-export type Steps<Services = Stores> = () => Generator<
-  Effect.Effect<unknown, unknown, Services>,
-  unknown,
-  never
->
+export type Steps<Services = Stores, Given extends ReadonlyArray<unknown> = []> = (
+  ...given: Given
+) => Generator<Effect.Effect<unknown, unknown, Services>, unknown, never>
 
-/** Makes two projects, each with two members. */
-const twoProjects: Steps = function* () {
+/** Makes two projects, each with two members, and returns the store. */
+const twoProjects = Effect.gen(function* () {
   const store = yield* MembershipStore
   for (const projectId of [p1, p2]) {
     yield* store.createProject(projectId, occasion)
     for (const userId of [u1, u2])
       yield* store.grant({ ...change(projectId), userId, endDate: in2027 })
   }
-}
+  return store
+})
 
 /**
  * Makes a schema for the tests of a file. Returns how to declare a test on it.
  *
- * @param populate - makes what each test begins with, in empty tables
+ * @param prepare - makes what each test begins with, in empty tables, and returns what its steps get
  */
-export const testsOn = (schema: string, populate = twoProjects) => {
+export const testsAfter = <Prepared>(
+  schema: string,
+  prepare: Effect.Effect<Prepared, unknown, Stores>,
+) => {
   const { empty, stores } = ownSchema(schema)
-  return (name: string, steps: Steps) =>
+  return (name: string, steps: Steps<Stores, [prepared: Prepared]>) =>
     it.live(name, () =>
-      Effect.all([empty, Effect.gen(populate), Effect.gen(steps)]).pipe(Effect.provide(stores)),
+      Effect.andThen(empty, prepare).pipe(
+        Effect.flatMap((prepared) => Effect.gen(() => steps(prepared))),
+        Effect.provide(stores),
+      ),
     )
 }
+
+/** Makes a schema for the tests of a file, which begin with two projects, and get the store of memberships. */
+export const testsOn = (schema: string) => testsAfter(schema, twoProjects)
 
 /**
  * Stores on a schema that only the tests of one file use.

@@ -9,13 +9,13 @@ import * as Fiber from "effect/Fiber"
 import { duringSteps, sql, testsOn, waitingOn } from "./harness.ts"
 
 const schema = "keys"
-const onStores = testsOn(schema)
+const test = testsOn(schema)
 const { apiKey, occasion, p1, p2 } = Fixture
 
 const find = (token: string) => ApiKeyStore.use((store) => store.find(digestToken(token)))
 const together = { concurrency: "unbounded" } as const
 
-onStores("look-ups at the same time find keys among thousands of guesses", function* () {
+test("look-ups at the same time find keys among thousands of guesses", function* () {
   const store = yield* ApiKeyStore
   const keys = [apiKey("first", p1), apiKey("second", p2)]
   yield* Effect.forEach(keys, (key) => store.add(key, occasion))
@@ -26,7 +26,7 @@ onStores("look-ups at the same time find keys among thousands of guesses", funct
   expect(found.filter((key) => key !== undefined)).toHaveLength(3)
 })
 
-onStores("a look-up is answered if others in its statement are given up", function* () {
+test("a look-up is answered if others in its statement are given up", function* () {
   const key = apiKey("first", p1)
   yield* (yield* ApiKeyStore).add(key, occasion)
   const found = yield* duringSteps(

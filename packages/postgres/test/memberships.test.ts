@@ -22,7 +22,7 @@ import { type Changes, change as changeOfTrail, trailOf, userId as ofTrail } fro
 
 const schema = "memberships"
 const { change, in2027, in2028, p1, p2, u1 } = Fixture
-const onStores = testsOn(schema)
+const test = testsOn(schema)
 const together = { concurrency: "unbounded" } as const
 
 const user = (n: number): UserId => UserId(String(5000 + n))
@@ -51,7 +51,7 @@ const transactions = countRows(
 const lockedProject = `SELECT 1 FROM ${schema}.projects WHERE id = 'p1' FOR UPDATE`
 
 describe("grants at the same time", () => {
-  onStores("share statements, and are counted once for each new member", function* () {
+  test("share statements, and are counted once for each new member", function* () {
     const grants = range(200).map((n) => grant(n % 2 === 0 ? p1 : p2, user(n % 50)))
     yield* Effect.all(grants, together)
     expect(yield* counts).toEqual([2 + 25, 2 + 25])
@@ -71,7 +71,7 @@ describe("grants at the same time", () => {
     expect((yield* transactions) - first).toBeLessThan(20)
   })
 
-  onStores("fail alone if their project is unknown or their event is stored", function* () {
+  test("fail alone if their project is unknown or their event is stored", function* () {
     const published = Fixture.draft(p1)
     yield* grant(p1, u1, published)
     const exits = yield* Effect.forEach(
@@ -90,7 +90,7 @@ describe("grants at the same time", () => {
     expect(yield* counts).toEqual([3, 3])
   })
 
-  onStores("do not wait with one whose project or membership is locked", function* () {
+  test("do not wait with one whose project or membership is locked", function* () {
     const lockedMember = `
       SELECT 1 FROM ${schema}.memberships m JOIN ${schema}.projects p ON p.number = m.project_number
       WHERE p.id = 'p2' AND user_id = '1001' FOR UPDATE OF m`
@@ -111,7 +111,7 @@ describe("grants at the same time", () => {
     expect(yield* counts).toEqual([3, 22])
   })
 
-  onStores("go on if one is interrupted, which is stored whole or not at all", function* () {
+  test("go on if one is interrupted, which is stored whole or not at all", function* () {
     const others = yield* duringSteps(sql(lockedProject), function* () {
       const start = (n: number) => Effect.forkDetach(grant(p1, user(n)))
       const first = yield* start(1)
@@ -129,7 +129,7 @@ describe("grants at the same time", () => {
     expect(counted).toEqual([4 + history.length, 2])
   })
 
-  onStores("and other changes by two processes come one after another", function* () {
+  test("and other changes by two processes come one after another", function* () {
     const one = yield* MembershipStore
     const stores = Layer.fresh(postgresLayer({ schema, migrate: false }))
     const services = yield* Layer.build(Layer.provide(stores, clientLayer()))
@@ -197,7 +197,7 @@ describe("the history of a membership", () => {
     }
   })
 
-  onStores("has the changes that applied to it, whatever the trail and the pages", function* () {
+  test("has the changes that applied to it, whatever the trail and the pages", function* () {
     const context = yield* Effect.context<PgClient.PgClient | MembershipStore>()
     const memberships = yield* MembershipStore
     let projects = 0

@@ -30,7 +30,7 @@ import {
   countRows,
   during,
   sql,
-  testsOn,
+  testsAfter,
   valueOf,
   valuesOf,
   waitingOn,
@@ -38,9 +38,12 @@ import {
 
 const schema = "outbox"
 const { event, makeWebhook, occasion, p1, u1, u2 } = Fixture
-const onStores = testsOn(schema, function* () {
+const prepared = Effect.gen(function* () {
   yield* (yield* MembershipStore).createProject(p1, occasion)
+  return yield* Outbox
 })
+
+const test = testsAfter(schema, prepared)
 
 const add = Effect.fnUntraced(function* (more: Partial<StoredWebhook> = {}) {
   const webhook = { ...makeWebhook(p1), ...more }
@@ -104,8 +107,7 @@ describe("deliveries of an ordered webhook", () => {
       [`{${events.map(({ id }) => id).join()}}`],
     )
 
-  onStores("are unblocked if they were blocked during the settlement before", function* () {
-    const outbox = yield* Outbox
+  test("are unblocked if they were blocked during the settlement before", function* (outbox) {
     const webhook = yield* add({ ordered: true })
     yield* publish("ada")
     const first = yield* claimOne
@@ -119,7 +121,7 @@ describe("deliveries of an ordered webhook", () => {
     expect(yield* claimedIds).toEqual([rest[0]?.id])
   })
 
-  onStores("are not claimed during the settlement before, for which no claim waits", function* () {
+  test("are not claimed during the settlement before, for which no claim waits", function* () {
     const webhook = yield* add({ ordered: true })
     const events = yield* publish("ada", "ada")
     const first = yield* claimOne
@@ -132,27 +134,21 @@ describe("deliveries of an ordered webhook", () => {
     expect(yield* claimedIds).toEqual([events[1]?.id])
   })
 
-  onStores(
-    "are not claimed while a later one is, also if others of its claim were settled",
-    function* () {
-      const outbox = yield* Outbox
-      const webhook = yield* add({ ordered: true })
-      const [earlier] = yield* publish("ada", "bob")
-      for (const claim of yield* claims) yield* outbox.settle(claim, delivered)
-      const [later] = yield* publish("ada", "bob")
-      const [ofAda, ofBob] = (yield* claims).toSorted((one) =>
-        one.event.id === later?.id ? -1 : 1,
-      )
-      yield* outbox.settle(ofBob ?? expect.fail(), delivered)
-      // Its place is before the one that is claimed.
-      yield* outbox.replay({ projectId: p1, webhookId: webhook.id }, earlier?.id ?? expect.fail())
-      expect(yield* claimedIds).toEqual([])
-      yield* outbox.settle(ofAda ?? expect.fail(), delivered)
-      expect(yield* claimedIds).toEqual([earlier?.id])
-    },
-  )
+  test("are not claimed while a later one is, also if others of its claim were settled", function* (outbox) {
+    const webhook = yield* add({ ordered: true })
+    const [earlier] = yield* publish("ada", "bob")
+    for (const claim of yield* claims) yield* outbox.settle(claim, delivered)
+    const [later] = yield* publish("ada", "bob")
+    const [ofAda, ofBob] = (yield* claims).toSorted((one) => (one.event.id === later?.id ? -1 : 1))
+    yield* outbox.settle(ofBob ?? expect.fail(), delivered)
+    // Its place is before the one that is claimed.
+    yield* outbox.replay({ projectId: p1, webhookId: webhook.id }, earlier?.id ?? expect.fail())
+    expect(yield* claimedIds).toEqual([])
+    yield* outbox.settle(ofAda ?? expect.fail(), delivered)
+    expect(yield* claimedIds).toEqual([earlier?.id])
+  })
 
-  onStores("are blocked by claims, a thousand at a time", function* () {
+  test("are blocked by claims, a thousand at a time", function* () {
     const webhook = yield* add({ ordered: true })
     for (const first of yield* publish("ada")) yield* publishMore(first, webhook, 3000)
     for (const blocked of [999, 1999, 2999, 3000]) {
@@ -174,7 +170,7 @@ describe("deliveries of an ordered webhook", () => {
   // No index has entries of earlier tests, and nothing is known of the tables.
   const emptied = sql(`TRUNCATE ${schema}.deliveries, ${schema}.leases`)
 
-  onStores("take no part in claims for others, however many of a member wait", function* () {
+  test("take no part in claims for others, however many of a member wait", function* () {
     yield* emptied
     const webhook = yield* add({ ordered: true })
     const [first] = yield* publish("ada")
@@ -187,7 +183,7 @@ describe("deliveries of an ordered webhook", () => {
     expect(yield* claimedIds).toHaveLength(1)
   })
 
-  onStores("are blocked by one claim in many webhooks, of which nothing is known", function* () {
+  test("are blocked by one claim in many webhooks, of which nothing is known", function* () {
     yield* emptied
     const webhook = yield* add({ ordered: true })
     yield* addCopies(
@@ -202,8 +198,7 @@ describe("deliveries of an ordered webhook", () => {
     expect(yield* countRows(`${schema}.deliveries WHERE state = 'blocked'`)).toBeGreaterThan(1000)
   })
 
-  onStores("start again by a replay of one event as by a replay of many", function* () {
-    const outbox = yield* Outbox
+  test("start again by a replay of one event as by a replay of many", function* (outbox) {
     const [one, many] = [yield* add({ ordered: true }), yield* add({ ordered: true })]
     const events = (yield* publish(u1, u2)).map(({ id }) => id)
     for (const claim of yield* claims) {
@@ -265,7 +260,7 @@ describe("a dispatcher is told to abort the attempts", () => {
     ["is removed", remove],
     ["is disabled by request", disable],
   ] as const)
-    onStores(`for a webhook that ${what}, by a notification`, function* () {
+    test(`for a webhook that ${what}, by a notification`, function* () {
       const { nextChange } = yield* Outbox
       // One from before it listens is lost.
       yield* Effect.repeat(
@@ -287,7 +282,7 @@ describe("a dispatcher is told to abort the attempts", () => {
       `UPDATE ${schema}.webhooks SET disabled_at = now(), disabled_by = 'request'`,
     ],
   ] as const)
-    onStores(`for a webhook that was ${what}, if the notification is lost`, function* () {
+    test(`for a webhook that was ${what}, if the notification is lost`, function* () {
       const webhook = yield* add()
       yield* publish("ada")
       yield* claimOne
@@ -308,7 +303,7 @@ describe("a dispatcher", () => {
     ["died", `${now} - interval '1 minute'`],
     ["died before the clock was set back", `${now} + interval '1 year'`],
   ] as const)
-    onStores(`takes over the claims of one that ${when}`, function* () {
+    test(`takes over the claims of one that ${when}`, function* () {
       yield* add()
       yield* publish("ada")
       const [lost] = (yield* claimUpTo(1, 3_600_000)).claims
@@ -323,47 +318,39 @@ describe("a dispatcher", () => {
       expect(claim).toMatchObject({ event: lost?.event, attemptNumber: 2 })
     })
 
-  onStores(
-    "takes over the claims of one that died also if they were locked at first",
-    function* () {
-      yield* add()
-      yield* publish("ada", "ada")
-      const lost = (yield* claimUpTo(2, 3_600_000)).claims
-      // The next claim notices at once that the other one is gone.
-      yield* sql(`
-        WITH other AS (${insertOther(`${now} - interval '1 minute'`)} RETURNING id),
-        own AS (
-          UPDATE ${schema}.dispatchers SET seen_at = clock_timestamp(), since = clock_timestamp() - interval '1 minute'
-        )
-        UPDATE ${schema}.leases SET dispatcher = (SELECT id FROM other)`)
-      // As by a settlement, or by a claim that blocks deliveries.
-      expect(yield* during(sql(`SELECT FROM ${schema}.leases FOR NO KEY UPDATE`), claims)).toEqual(
-        [],
+  test("takes over the claims of one that died also if they were locked at first", function* () {
+    yield* add()
+    yield* publish("ada", "ada")
+    const lost = (yield* claimUpTo(2, 3_600_000)).claims
+    // The next claim notices at once that the other one is gone.
+    yield* sql(`
+      WITH other AS (${insertOther(`${now} - interval '1 minute'`)} RETURNING id),
+      own AS (
+        UPDATE ${schema}.dispatchers SET seen_at = clock_timestamp(), since = clock_timestamp() - interval '1 minute'
       )
-      expect(yield* claims).toHaveLength(lost.length)
-    },
-  )
+      UPDATE ${schema}.leases SET dispatcher = (SELECT id FROM other)`)
+    // As by a settlement, or by a claim that blocks deliveries.
+    expect(yield* during(sql(`SELECT FROM ${schema}.leases FOR NO KEY UPDATE`), claims)).toEqual([])
+    expect(yield* claims).toHaveLength(lost.length)
+  })
 
-  onStores(
-    "waits while all that is ready is claimed, however many webhooks have some",
-    function* () {
-      const webhook = yield* add()
-      yield* publish("ada")
-      yield* addCopies(
-        webhook,
-        600,
-        `INSERT INTO ${schema}.deliveries (event_id, webhook_id, next_attempt_at)
-         SELECT d.event_id, a.id, now() FROM ${schema}.deliveries d, added a`,
-      )
-      const claimed = yield* Effect.replicateEffect(claimUpTo(1000), 6)
-      expect(claimed.flatMap((one) => one.claims)).toHaveLength(601)
-      // A claim looks at 512.
-      expect(yield* claimUpTo(1000)).toMatchObject({ claims: [], keptBack: [] })
-      expect((yield* claimUpTo(1000)).nextDueMillis).toBeGreaterThan(10_000)
-    },
-  )
+  test("waits while all that is ready is claimed, however many webhooks have some", function* () {
+    const webhook = yield* add()
+    yield* publish("ada")
+    yield* addCopies(
+      webhook,
+      600,
+      `INSERT INTO ${schema}.deliveries (event_id, webhook_id, next_attempt_at)
+       SELECT d.event_id, a.id, now() FROM ${schema}.deliveries d, added a`,
+    )
+    const claimed = yield* Effect.replicateEffect(claimUpTo(1000), 6)
+    expect(claimed.flatMap((one) => one.claims)).toHaveLength(601)
+    // A claim looks at 512.
+    expect(yield* claimUpTo(1000)).toMatchObject({ claims: [], keptBack: [] })
+    expect((yield* claimUpTo(1000)).nextDueMillis).toBeGreaterThan(10_000)
+  })
 
-  onStores("claims beside one that was busy before the clock was set back", function* () {
+  test("claims beside one that was busy before the clock was set back", function* () {
     // One in each lane.
     for (const digit of "0123456789abcdef") {
       yield* add({ id: WebhookId(`${digit}${crypto.randomUUID().slice(1)}`) })
@@ -377,7 +364,7 @@ describe("a dispatcher", () => {
 describe("the rate of a webhook", () => {
   const claimMany = claimUpTo(1000)
 
-  onStores("bounds what several processes claim together", function* () {
+  test("bounds what several processes claim together", function* () {
     const rate = 200
     const { capacity } = webhookRatePolicy(rate)
     const webhook = yield* add({ rate })
@@ -398,7 +385,7 @@ describe("the rate of a webhook", () => {
     expect(total).toBeLessThanOrEqual(capacity + rate * seconds)
   })
 
-  onStores("hides no other webhook, however many wait for a token", function* () {
+  test("hides no other webhook, however many wait for a token", function* () {
     const webhook = yield* add({ rate: 1 })
     yield* publish("ada")
     const other = yield* add()
@@ -426,7 +413,7 @@ describe("the rate of a webhook", () => {
     expect(claimed).toContain(other.id)
   })
 
-  onStores("refills a bucket that was taken from before the clock was set back", function* () {
+  test("refills a bucket that was taken from before the clock was set back", function* () {
     yield* add({ rate: 1 })
     yield* publish("ada", "ada", "ada")
     expect(yield* claims).toHaveLength(1)
@@ -441,7 +428,7 @@ describe("the rate of a webhook", () => {
   })
 })
 
-onStores("the deliveries of an event are in the order of webhooks, not of rows", function* () {
+test("the deliveries of an event are in the order of webhooks, not of rows", function* () {
   const added = yield* Effect.replicateEffect(add(), 6)
   // A column in an index changes, so their rows move behind those of the others.
   const moved = added.slice(0, 3).map(({ id }) => `'${id}'`)
@@ -508,7 +495,7 @@ describe("a webhook that fails", () => {
     ["is disabled", () => disable(), ["Settled", "WebhookDisabled"], ["disabled"]],
     ["is failing", () => retry(50), ["Settled", "WebhookFailing"], ["failing.50"]],
   ] as const)
-    onStores(`is announced once if it ${what} by two settlements`, function* () {
+    test(`is announced once if it ${what} by two settlements`, function* () {
       const settling = Effect.forEach(yield* claimTwo, (claim) =>
         Effect.forkDetach(settleAll([{ claim, settlement: by() }])),
       )
@@ -540,7 +527,7 @@ describe("a webhook that fails", () => {
       [],
     ],
   ] as const)
-    onStores(`has a batch announce ${what}`, function* () {
+    test(`has a batch announce ${what}`, function* () {
       const settlements = (yield* claimTwo).map((claim, index) => ({
         claim,
         settlement: index === 0 ? other : one,
@@ -550,7 +537,7 @@ describe("a webhook that fails", () => {
     })
 })
 
-onStores("a delivery that cannot be read is logged as others that are given up", function* () {
+test("a delivery that cannot be read is logged as others that are given up", function* () {
   const lines: Array<Readonly<Record<string, unknown>>> = []
   const logger = Logger.make(({ fiber, message }) => {
     lines.push({ message: String(message), ...fiber.getRef(References.CurrentLogAnnotations) })
