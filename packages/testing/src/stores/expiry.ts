@@ -514,7 +514,7 @@ const saidBy = ({ body }: Event): Said => {
 }
 
 /** Declares the tests. */
-export const announcingModelTests = (on: StoreTests): void =>
+const announcingModelTests = (on: StoreTests): void =>
   on.property(
     "announces each end date once, and only those that hold, for any sequence of changes, days, sweeps and deaths of processes",
     fc.array(modelStep, { maxLength: 30, size: "+1" }),

@@ -19,29 +19,29 @@ import fc from "fast-check"
 import type { StoreTests } from "./declare.ts"
 import { dayMillis, hour, times, together } from "./steps.ts"
 
-export const five = bucketPolicy({ limit: 5, window: Millis(hour) })
+const five = bucketPolicy({ limit: 5, window: Millis(hour) })
 /** Tokens return after a fractional number of milliseconds. */
 const seven = bucketPolicy({ limit: 7, window: Millis(hour) })
 const twenty = bucketPolicy({ limit: 20, window: Millis(hour) })
 const hundred = bucketPolicy({ limit: 100, window: Millis(hour) })
 
-export const policies: BucketPolicies = { address: hundred, key: hundred, burst: hundred }
+const policies: BucketPolicies = { address: hundred, key: hundred, burst: hundred }
 
 /** A client without a valid API key. */
-export const stranger = (address: string): LimitedClient => ({ address, keyId: undefined })
+const stranger = (address: string): LimitedClient => ({ address, keyId: undefined })
 
-export const client = (address: string, keyId: string): LimitedClient => ({
+const client = (address: string, keyId: string): LimitedClient => ({
   address,
   keyId: ApiKeyId(keyId),
 })
 
-export const take = Effect.fnUntraced(function* (of: LimitedClient, by: BucketPolicies = policies) {
+const take = Effect.fnUntraced(function* (of: LimitedClient, by: BucketPolicies = policies) {
   const store = yield* RateLimitStore
   return yield* store.take(of, by)
 })
 
 /** Takes for clients at the same time. */
-export const takeAll = (clients: ReadonlyArray<LimitedClient>, by?: BucketPolicies) =>
+const takeAll = (clients: ReadonlyArray<LimitedClient>, by?: BucketPolicies) =>
   together(clients.map((one) => take(one, by)))
 
 /** Returns each bucket's remaining tokens after a take. */
@@ -63,7 +63,7 @@ interface NaiveBucket {
 type Model = Map<string, NaiveBucket>
 
 // In some sequences, each bucket is the first to be empty.
-export const modelPolicies: BucketPolicies = {
+const modelPolicies: BucketPolicies = {
   address: bucketPolicy({ limit: 5, window: Millis(10_000_000), capacity: 6 }),
   key: bucketPolicy({ limit: 3, window: Millis(12_000_000) }),
   burst: bucketPolicy({ limit: 10, window: Millis(10_000_000), capacity: 2 }),

@@ -12,23 +12,13 @@ import {
   Reason,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
-import {
-  change,
-  in2027,
-  in2028,
-  in2029,
-  longAgo,
-  p1,
-  p2,
-  sequenceOf,
-  u1,
-  u2,
-  u3,
-} from "../../support/fixtures.ts"
+import * as Fixture from "../../support/fixtures.ts"
 import { inDays } from "../announcing.ts"
 import type { StoreTests } from "../declare.ts"
 import { dayMillis, expectFailure, successesOf, times } from "../steps.ts"
 import { endDateOf, nowhere, prepared } from "./every-change.ts"
+
+const { change, in2027, in2028, in2029, longAgo, p1, p2, sequenceOf, u1, u2, u3 } = Fixture
 
 const later = (endDate: EndDate, days: number): EndDate => EndDate(endDate + days * dayMillis)
 

@@ -27,29 +27,16 @@ import {
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import fc from "fast-check"
-import {
-  change,
-  date,
-  draft,
-  in2027,
-  in2028,
-  in2029,
-  manyKindsOfUser,
-  occasion,
-  once,
-  p1,
-  p2,
-  sequenceOf,
-  u1,
-  u2,
-  u3,
-} from "../../support/fixtures.ts"
+import * as Fixture from "../../support/fixtures.ts"
 import { inDays } from "../announcing.ts"
 import { HostTransaction, type StoreTests } from "../declare.ts"
 import { deliveriesOf } from "../outbox/steps.ts"
 import { addWebhook, dayMillis, expectFailure, together } from "../steps.ts"
 import { endDateOf, nowhere, prepared } from "./every-change.ts"
 import { everything, gold, observe } from "./every-change.ts"
+
+const { change, date, draft, once, sequenceOf } = Fixture
+const { in2027, in2028, in2029, manyKindsOfUser, occasion, p1, p2, u1, u2, u3 } = Fixture
 
 /** Declares the tests. */
 export const changingTests = (on: StoreTests): void => {

@@ -11,20 +11,11 @@ import {
   noMetadata,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
-import {
-  change,
-  draft,
-  in2027,
-  in2028,
-  in2029,
-  longAgo,
-  p1,
-  u1,
-  u2,
-  u3,
-} from "../../support/fixtures.ts"
+import * as Fixture from "../../support/fixtures.ts"
 import { deliveriesOf } from "../outbox/steps.ts"
 import { addWebhook, createProjects, dayMillis } from "../steps.ts"
+
+const { change, draft, in2027, in2028, in2029, longAgo, p1, u1, u2, u3 } = Fixture
 
 type Store = MembershipStore["Service"]
 

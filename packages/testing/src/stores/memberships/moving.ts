@@ -24,28 +24,16 @@ import {
   noMetadata,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
-import {
-  change,
-  draft,
-  event,
-  in2027,
-  in2028,
-  in2029,
-  longAgo,
-  once,
-  p1,
-  p2,
-  sequenceOf,
-  u1,
-  u2,
-  u3,
-} from "../../support/fixtures.ts"
+import * as Fixture from "../../support/fixtures.ts"
 import { announcedOn } from "../announcing.ts"
 import type { StoreTests } from "../declare.ts"
 import { answered, claims, delivered, deliveriesOf, retry, settle } from "../outbox/steps.ts"
 import { addWebhook, at, dayMillis, expectFailure, idsOf, outcomeOf, together } from "../steps.ts"
 import { endDateOf, nowhere, prepared } from "./every-change.ts"
 import { everything } from "./every-change.ts"
+
+const { change, draft, event, once, sequenceOf } = Fixture
+const { in2027, in2028, in2029, longAgo, p1, p2, u1, u2, u3 } = Fixture
 
 const gold: Metadata = { plan: "gold", seat: "12A" }
 

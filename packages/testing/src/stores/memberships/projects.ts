@@ -14,25 +14,14 @@ import {
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
-import {
-  apiKey,
-  change,
-  in2027,
-  in2028,
-  in2029,
-  occasion,
-  once,
-  p1,
-  p2,
-  u1,
-  u2,
-  u3,
-} from "../../support/fixtures.ts"
+import * as Fixture from "../../support/fixtures.ts"
 import { type StoreTests, undone } from "../declare.ts"
 import { claims, deliveriesOf, publishMany, settle, webhookIdsOf } from "../outbox/steps.ts"
 import { addWebhook, firstOf, outcomeOf, successesOf, together } from "../steps.ts"
 import { changesAt, everything, observe } from "./every-change.ts"
 import { endDateOf, nowhere, prepared } from "./every-change.ts"
+
+const { apiKey, change, in2027, in2028, in2029, occasion, once, p1, p2, u1, u2, u3 } = Fixture
 
 /** Declares the tests. */
 export const projectTests = (on: StoreTests): void => {

@@ -25,27 +25,16 @@ import {
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
-import {
-  change,
-  date,
-  in2027,
-  in2028,
-  in2029,
-  manyKindsOfUser,
-  occasion,
-  p1,
-  p2,
-  sequenceOf,
-  u1,
-  u2,
-  u3,
-} from "../../support/fixtures.ts"
+import * as Fixture from "../../support/fixtures.ts"
 import { inDays } from "../announcing.ts"
 import { countDays, dayChanges } from "../days.ts"
 import type { StoreTests } from "../declare.ts"
 import { disable } from "../outbox/steps.ts"
 import { addWebhook, createProjects, dayMillis, expectFailure, times } from "../steps.ts"
 import { nowhere, prepared } from "./every-change.ts"
+
+const { change, date, sequenceOf } = Fixture
+const { in2027, in2028, in2029, manyKindsOfUser, occasion, p1, p2, u1, u2, u3 } = Fixture
 
 /** Reads the whole history in pages. */
 const historyInPages = Effect.fnUntraced(function* (userId: UserId | undefined, limit: number) {
@@ -261,7 +250,7 @@ type Store = MembershipStore["Service"]
 const mostPages = 1000
 
 /** Asks for all pages, and does something after each. Returns them. */
-export const endingPagesOf = Effect.fnUntraced(function* (
+const endingPagesOf = Effect.fnUntraced(function* (
   store: Store,
   { before, limit }: { readonly before: EndDate; readonly limit: number },
   afterEach: (page: number) => Effect.Effect<unknown, unknown> = () => Effect.void,

@@ -23,28 +23,15 @@ import {
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import fc from "fast-check"
-import {
-  apiKey,
-  change,
-  draft,
-  in2027,
-  in2028,
-  in2029,
-  makeWebhook,
-  occasion,
-  once,
-  p1,
-  p2,
-  sequenceOf,
-  u1,
-  u2,
-  u3,
-} from "../../support/fixtures.ts"
+import * as Fixture from "../../support/fixtures.ts"
 import { HostTransaction, type StoreTests, undone } from "../declare.ts"
 import { claimedTypes, deliveriesOf } from "../outbox/steps.ts"
 import { addWebhook, expectFailure, outcomeOf, times, together } from "../steps.ts"
 import { datingChanges, everything, gold, observe } from "./every-change.ts"
 import { nowhere, prepared } from "./every-change.ts"
+
+const { apiKey, change, draft, makeWebhook, once, sequenceOf } = Fixture
+const { in2027, in2028, in2029, occasion, p1, p2, u1, u2, u3 } = Fixture
 
 const users = [u1, u2, u3]
 
