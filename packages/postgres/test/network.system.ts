@@ -3,11 +3,11 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import { type Tenure, createTenure } from "@tenure/core"
 import { Fixture } from "@tenure/testing/conformance"
+import { type Proxy, startProxy } from "@tenure/testing/internal"
 import * as Effect from "effect/Effect"
 import { beforeAll, describe, inject, it } from "vitest"
 import { postgres } from "../src/index.ts"
 import { execute } from "./harness.ts"
-import { type Proxy, startProxy } from "./proxy.ts"
 
 const schema = "network"
 const member = { projectId: Fixture.p1, userId: Fixture.u1 }

@@ -10,10 +10,9 @@ import fc from "fast-check"
 import { afterAll, beforeAll, describe, it } from "vitest"
 import { slotOf } from "../src/guard.ts"
 import { type Opened, clusterLibraries, names } from "./clients.ts"
+import { admitted, exhaust, storeOn } from "./harness.ts"
 import { type RedisCluster, startCluster } from "./redis-cluster.ts"
-import { missing, titled } from "./redis-server.ts"
-import { admitted, exhaust, storeOn } from "./takes.ts"
-import { tell, until } from "./tell.ts"
+import { missing, tell, titled, until } from "./redis-server.ts"
 
 /** An id whose bucket is on the server with a given third of the slots. */
 const idOn = (third: 0 | 1 | 2, bucketOf: (id: string) => string): string => {

@@ -2,9 +2,8 @@
 
 import { storeSuite } from "@tenure/testing/conformance"
 import { afterAll, beforeAll, describe } from "vitest"
-import { certifyServer } from "./certifying.ts"
 import { type Opened, clusterLibraries, names } from "./clients.ts"
-import { harnessOn } from "./harness.ts"
+import { certifyServer, harnessOn } from "./harness.ts"
 import { type RedisCluster, startCluster } from "./redis-cluster.ts"
 import { missing, titled } from "./redis-server.ts"
 

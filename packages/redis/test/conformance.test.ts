@@ -1,5 +1,5 @@
 /** The port on one server, with the clients of both libraries. */
 
-import { certifyServer } from "./certifying.ts"
+import { certifyServer } from "./harness.ts"
 
 certifyServer(5)

@@ -1,12 +1,25 @@
-/** Stores on a Redis of the tests, emptied for each test. */
+/** Stores on a Redis of the tests, emptied for each test: their certificate, and takes from their buckets. */
 
+import {
+  type BucketPolicies,
+  type LimitedClient,
+  Millis,
+  RateLimitStore,
+  type TakeResult,
+  bucketPolicy,
+} from "@tenure/core/store"
 import { memory } from "@tenure/memory"
-import type { StoreHarness } from "@tenure/testing/conformance"
+import { type StoreHarness, storeSuite } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
+import * as ManagedRuntime from "effect/ManagedRuntime"
 import { Redis } from "ioredis"
+import { afterAll, beforeAll, describe, expect } from "vitest"
 import type { Client } from "../src/client.ts"
 import { redisLimits } from "../src/index.ts"
+import { type Opened, libraries, names } from "./clients.ts"
+import { type RedisServer, missing, startRedis, titled } from "./redis-server.ts"
 
 /** Moves all instants into the past, which has the same effect as time passing. */
 const shift = `
@@ -56,4 +69,69 @@ export const harnessOn = (
     ),
     advance: (millis) => onServers(ports(), (redis) => redis.eval(shift, 0, millis)),
   }
+}
+
+const hundred = bucketPolicy({ limit: 100, window: Millis(86_400_000) })
+const policies: BucketPolicies = { address: hundred, key: hundred, burst: hundred }
+
+/** A store on a client. */
+export const storeOn = ({ client }: Opened) => {
+  const runtime = ManagedRuntime.make(redisLimits({ client }))
+  const take = (of: LimitedClient) =>
+    runtime.runPromiseExit(RateLimitStore.use((store) => store.take(of, policies)))
+  return {
+    take,
+    takeMany: (count: number, of: LimitedClient) =>
+      Promise.all(Array.from({ length: count }, () => take(of))),
+    close: () => runtime.dispose(),
+  }
+}
+
+export const admitted = (exits: ReadonlyArray<Exit.Exit<TakeResult, unknown>>): number =>
+  exits.filter((exit) => Exit.isSuccess(exit) && exit.value.admitted).length
+
+/** Takes until every take is refused, by a server that answers. Returns how many were admitted. */
+export const exhaust = async (
+  takeMany: () => Promise<ReadonlyArray<Exit.Exit<TakeResult, unknown>>>,
+): Promise<number> => {
+  let total = 0
+  const isExhausted = async (): Promise<boolean> => {
+    const takes = await takeMany()
+    total += admitted(takes)
+    return takes.every((exit) => Exit.isSuccess(exit) && !exit.value.admitted)
+  }
+  await expect.poll(isExhausted).toBe(true)
+  return total
+}
+
+/**
+ * Declares the tests.
+ *
+ * @param runs - the number of inputs per property
+ */
+export const certifyServer = (runs: number): void => {
+  describe.skipIf(missing !== undefined)(titled("on one server"), () => {
+    let server: RedisServer
+    let opened: Opened
+    beforeAll(async () => {
+      server = await startRedis()
+    })
+    afterAll(() => server?.stop())
+
+    describe.each(names)("through %s", (library) => {
+      beforeAll(() => {
+        opened = libraries[library](server.port)
+      })
+      afterAll(() => opened?.close())
+
+      storeSuite(
+        "redis",
+        harnessOn(
+          () => opened.client,
+          () => [server.port],
+          runs,
+        ),
+      )
+    })
+  })
 }

@@ -3,12 +3,12 @@
 import { assert } from "@effect/vitest"
 import { RateLimiter, type RateLimiterOptions } from "@tenure/core/effect"
 import { type LimitDecision, Setting, rateLimiterOptions } from "@tenure/core/internal"
+import { type Proxy, startProxy } from "@tenure/testing/internal"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { redisLimits } from "../src/index.ts"
 import { type Opened, libraries, names } from "./clients.ts"
-import { type Proxy, startProxy } from "./proxy.ts"
 import { type RedisServer, missing, startRedis, titled } from "./redis-server.ts"
 
 const client = { address: "192.0.2.1", keyId: undefined }
@@ -27,7 +27,7 @@ describe.skipIf(missing !== undefined)(titled("a server"), () => {
   })
   afterAll(() => server?.stop())
   beforeEach(async () => {
-    proxy = await startProxy(server.port)
+    proxy = await startProxy(`redis://127.0.0.1:${server.port}`)
   })
   afterEach(() => proxy.stop())
 

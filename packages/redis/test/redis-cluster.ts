@@ -1,8 +1,7 @@
 /** A cluster of three servers on this machine. */
 
 import { freePort } from "@tenure/testing/conformance"
-import { type RedisServer, startRedis } from "./redis-server.ts"
-import { tell, until } from "./tell.ts"
+import { type RedisServer, startRedis, tell, until } from "./redis-server.ts"
 
 /** A running cluster. */
 export interface RedisCluster {

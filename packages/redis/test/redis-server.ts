@@ -8,6 +8,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { accepts, freePort } from "@tenure/testing/conformance"
+import { Redis } from "ioredis"
 
 const run = promisify(execFile)
 
@@ -139,4 +140,30 @@ export const startSentinel = async (watched: RedisServer): Promise<RedisServer> 
     await writeFile(file, `${lines.join("\n")}\n`)
     return [file, "--sentinel"]
   })
+}
+
+/** Sends a command to a server. */
+export const tell = async (
+  { port }: RedisServer,
+  command: string,
+  ...args: ReadonlyArray<string | number>
+): Promise<unknown> => {
+  const redis = new Redis(port, "127.0.0.1", { enableReadyCheck: false })
+  try {
+    return await redis.call(command, ...args)
+  } finally {
+    redis.disconnect()
+  }
+}
+
+/** Asks a server until it answers as wanted. */
+export const until = async (
+  server: RedisServer,
+  command: ReadonlyArray<string>,
+  wanted: RegExp,
+): Promise<void> => {
+  const [name = "", ...args] = command
+  while (!wanted.test(String(await tell(server, name, ...args)))) {
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
 }

@@ -4,9 +4,16 @@ import { assert } from "@effect/vitest"
 import * as Exit from "effect/Exit"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { names, sentinelLibraries } from "./clients.ts"
-import { type RedisServer, missing, startRedis, startSentinel, titled } from "./redis-server.ts"
-import { admitted, exhaust, storeOn } from "./takes.ts"
-import { tell, until } from "./tell.ts"
+import { admitted, exhaust, storeOn } from "./harness.ts"
+import {
+  type RedisServer,
+  missing,
+  startRedis,
+  startSentinel,
+  tell,
+  titled,
+  until,
+} from "./redis-server.ts"
 
 const client = { address: "192.0.2.1", keyId: undefined }
 const other = { address: "192.0.2.2", keyId: undefined }

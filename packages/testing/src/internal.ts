@@ -2,3 +2,4 @@
 
 export { makeControlledRuntime } from "./controlled-runtime.ts"
 export { clockStep } from "./clock-step.ts"
+export { type Proxy, startProxy } from "./support/proxy.ts"

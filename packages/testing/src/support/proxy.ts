@@ -1,17 +1,23 @@
-/** A TCP proxy in front of a database, which misbehaves on demand. */
+/** A TCP proxy in front of a server, which misbehaves on demand. */
 
 import { once } from "node:events"
-import { type AddressInfo, type Socket, connect, createServer } from "node:net"
+import { type Socket, connect, createServer } from "node:net"
 
+/** A running proxy. */
 export interface Proxy {
-  /** The URL of the database, through the proxy. */
+  /** The URL of the server, through the proxy. */
   readonly url: string
-  /** From now on, new connections lead to the database of another URL. */
+  readonly port: number
+  /** From now on, new connections lead to the server of another URL. */
   readonly turnTo: (url: string) => void
   /** From now on, everything takes so much longer, in each direction. */
   readonly delay: (millis: number) => void
   /** Nothing more comes through the connections that are open now. New ones work. */
   readonly silence: () => void
+  /** From now on, nothing comes from the server. */
+  readonly hold: () => void
+  /** Everything that was held comes, and everything after it. */
+  readonly release: () => void
   /** How many connections clients have open. */
   readonly open: () => number
   readonly stop: () => Promise<void>
@@ -23,10 +29,11 @@ interface Link {
   isSilent: boolean
 }
 
-/** Starts a proxy in front of the database of a URL. */
+/** Starts a proxy in front of the server of a URL. */
 export const startProxy = async (url: string): Promise<Proxy> => {
   let target = new URL(url)
   const links = new Set<Link>()
+  let held: Array<() => void> | undefined
   let delayMillis = 0
 
   /** Carries bytes, and their end, in one direction. */
@@ -38,7 +45,12 @@ export const startProxy = async (url: string): Promise<Proxy> => {
       readyAt = Math.max(readyAt, now + delayMillis)
       setTimeout(() => link.isSilent || run(), readyAt - now)
     }
-    from.on("data", (chunk) => later(() => to.write(chunk)))
+    const write = (chunk: Buffer): void => void to.write(chunk)
+    from.on("data", (chunk) =>
+      later(() =>
+        held !== undefined && from === link.far ? held.push(() => write(chunk)) : write(chunk),
+      ),
+    )
     from.on("close", () => later(() => to.destroy()))
     from.on("error", () => {})
   }
@@ -53,12 +65,12 @@ export const startProxy = async (url: string): Promise<Proxy> => {
   }).listen(0, "127.0.0.1")
   await once(server, "listening")
 
-  const proxied = new URL(url)
-  proxied.hostname = "127.0.0.1"
-  const address: AddressInfo | string | null = server.address()
-  proxied.port = typeof address === "object" ? String(address?.port) : ""
+  const address = server.address()
+  const port = typeof address === "object" ? (address?.port ?? NaN) : NaN
+  const proxied = Object.assign(new URL(url), { hostname: "127.0.0.1", port: String(port) })
   return {
     url: proxied.href,
+    port,
     turnTo: (other) => {
       target = new URL(other)
     },
@@ -67,6 +79,14 @@ export const startProxy = async (url: string): Promise<Proxy> => {
     },
     silence: () => {
       for (const link of links) link.isSilent = true
+    },
+    hold: () => {
+      held = []
+    },
+    release: () => {
+      const writes = held ?? []
+      held = undefined
+      for (const write of writes) write()
     },
     open: () => links.size,
     stop: async () => {
