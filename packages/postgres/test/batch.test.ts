@@ -177,7 +177,7 @@ describe("items", () => {
     expect(batches).toEqual([[1], [2, 3, 5]])
   })
 
-  /** Waits for others until one of them is 3. */
+  /** Waits for others until item 3 arrives. */
   const gatheringFor = (millis: number) =>
     gathering({ leastBeside: 3, gathering: { millis, isUrgent: (item) => item === 3 } })
 
@@ -249,7 +249,7 @@ describe("items", () => {
   const alone: Array<ReadonlyArray<number>> = []
   test("of a stack share a batch in order, and also run alone in order", function* () {
     const { all, batches } = yield* gathering({
-      // The second key of 1001 is that of 1, which they do not share as a stack.
+      // The second key is the same for 1001 and for 1, which do not share it as a stack.
       keysOf: (item) => [String(item % 100), `another of ${item % 1000}`],
       stackOf: (item) => String(item % 100),
       runAlone: (items) =>

@@ -29,8 +29,8 @@ const blocksReadOnce = Effect.fnUntraced(function* (sql: string, params: Readonl
 })
 
 /**
- * Runs a statement, undoes it, and returns how many blocks it has read: the least of several times. The first time, and
- * after other sessions have changed tables, functions also plan their statements, for which they read the catalog.
+ * Runs a statement, undoes it, and returns how many blocks it has read: the minimum in several runs. The first time,
+ * and after other sessions have changed tables, functions also plan their statements, for which they read the catalog.
  */
 export const blocksReadBy = (sql: string, params: ReadonlyArray<unknown>) =>
   Effect.map(Effect.replicateEffect(blocksReadOnce(sql, params), 5), (blocks) =>

@@ -24,7 +24,7 @@ const setSequence = (sequence: number) =>
 const setAll = (store: Store, endDate: EndDate, mode: "set" | "neverShorten" = "set") =>
   store.extendAll({ ...change(p1), bulk: { endDate, mode } })
 
-/** The sequence of the last event, as it is stored. */
+/** The last event's sequence, as it is stored. */
 const lastSequence = Effect.map(
   valueOf<string>(
     `SELECT body::jsonb #>> '{data,sequence}' FROM ${schema}.events ORDER BY xid DESC LIMIT 1`,
@@ -140,7 +140,7 @@ describe("settling bulk extensions", () => {
       madeAfter: -1,
     })
 
-  /** Makes members who were given dates between 70 bulk extensions, of which some are undone. */
+  /** Makes members who were given dates between 70 bulk extensions, some undone. */
   const furnish = Effect.fnUntraced(function* (store: Store) {
     yield* sql(`DELETE FROM ${schema}.memberships`)
     yield* sql(
@@ -148,7 +148,7 @@ describe("settling bulk extensions", () => {
        SELECT number, n::text, date_trunc('second', now()) + n * interval '1 hour' - interval '20 days', seq
        FROM ${schema}.projects, generate_series(1, ${members}) n WHERE id = 'p1'`,
     )
-    // All get places in the list of ends.
+    // All get places in the ending list.
     yield* endingPages(EndDate(Date.now() + 1000 * dayMillis), 1000)
     for (let count = 0; count < 70; count++) {
       const soon = EndDate(Date.now() + 20 * dayMillis)
@@ -166,7 +166,7 @@ describe("settling bulk extensions", () => {
     }
   })
 
-  /** What anybody can see of the members: the dates by user, and those in the list by end dates. */
+  /** What anybody can see: the dates by user, and the users in the ending list. */
   const seen = Effect.gen(function* () {
     const store = yield* MembershipStore
     const listed = yield* store.list(p1, { after: undefined, limit: 10_000, only: undefined })

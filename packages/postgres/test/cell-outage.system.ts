@@ -1,4 +1,4 @@
-/** Cells on two servers, of which one is down. */
+/** Cells on two servers, one down. */
 
 import { type Tenure, createTenure } from "@tenure/core"
 import { cellNumber } from "@tenure/core/internal"
@@ -12,7 +12,6 @@ import { ownServer } from "./servers.ts"
 const endDate = "2099-01-01T00:00:00.000Z"
 const userId = "1001"
 
-/** A project of the first cell, and one of the second. */
 const [here, there] = ["p1", "p2"] as const
 
 const [home, other] = [ownServer(), ownServer()]
@@ -38,7 +37,7 @@ afterEach(() => tenure.close())
 const extend = (projectId: string) => tenure.memberships.extend({ projectId, userId, endDate })
 const unavailable = { _tag: "StoreUnavailable" }
 
-/** The values of a metric that has a label, by this. */
+/** A metric's values by a label. */
 const valuesOf = async (
   metric: string,
   label: string,
@@ -50,7 +49,7 @@ const valuesOf = async (
 const ofDatabases = (metric: string) => valuesOf(metric, "tenure_database_name")
 
 it("a process starts while a server is down, and has its projects as soon as that answers", async () => {
-  // The tables of both must be there.
+  // Both must have tables.
   await open()
   for (const projectId of [here, there]) {
     await tenure.memberships.createProject(projectId)
@@ -103,7 +102,7 @@ describe("of two servers", () => {
     await expect(tenure.events.read({ projectId: there })).rejects.toMatchObject(unavailable)
     const next = follower.next()
     const id = await tenure.events.publish({ projectId: here, type: "later", data: {} })
-    // Those of the extensions may come first.
+    // The events that the extensions publish may come first.
     let came = await next
     while (came.done !== true && came.value.id !== id) came = await follower.next()
     expect(came.value).toMatchObject({ id })

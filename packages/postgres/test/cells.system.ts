@@ -1,4 +1,4 @@
-/** Cells in two databases: all tests of the routed ports, of which the quick suite runs a sample. */
+/** Cells in two databases: all tests for the routed ports. The quick suite runs a sample. */
 
 import { certifyCells } from "./certifying-cells.ts"
 

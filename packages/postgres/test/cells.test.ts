@@ -1,4 +1,4 @@
-/** Cells in two databases: routing, by a sample of the tests of the ports whose statements are certified by themselves. */
+/** Cells in two databases: a sample, because the ports' statements are certified elsewhere. */
 
 import { describe } from "vitest"
 import { certifyCells } from "./certifying-cells.ts"

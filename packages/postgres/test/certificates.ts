@@ -4,7 +4,7 @@ import { type KeyObject, generateKeyPairSync, randomBytes, sign } from "node:cry
 
 const tags = { integer: 2, bits: 3, octets: 4, name: 12, time: 24, sequence: 48, set: 49 } as const
 
-/** Encodes a value of ASN.1 by the rules of DER. */
+/** Encodes an ASN.1 value by DER. */
 const der = (tag: number, ...content: ReadonlyArray<Uint8Array>): Buffer => {
   const body = Buffer.concat(content)
   const length =
@@ -71,7 +71,7 @@ export const makeAuthority = () => {
 
   return {
     certificate: certify(issuer, publicKey, authorityExtension),
-    /** Issues the certificate and key of a server with these names, which are IPv4 addresses or host names. */
+    /** Issues a certificate and key for a server with these names: IPv4 addresses or host names. */
     issue: (names: ReadonlyArray<string>) => {
       const keys = makeKeys()
       return {

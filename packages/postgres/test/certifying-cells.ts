@@ -1,4 +1,4 @@
-/** Certifies cells in two databases of one server. */
+/** Certifies cells in two databases on one server. */
 
 import { storeSuite } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
@@ -9,14 +9,14 @@ import { clientLayer, executeBy, harnessOn, ownDatabase, shared, urlOf } from ".
 const names = ["tenure_cells_1", "tenure_cells_2"] as const
 
 /**
- * Declares the tests of the ports that are routed to cells.
+ * Declares tests for the ports that are routed to cells.
  *
- * @param runs - the number of inputs per property
+ * @param runs - inputs per property
  */
 export const certifyCells = (runs: number): void => {
   const [home, other] = [ownDatabase(names[0]), ownDatabase(names[1])]
 
-  /** The tables in a schema of one of the databases. */
+  /** The tables in a schema in one database. */
   const tablesIn = (database: typeof home, schema: string) => {
     const client = shared(clientLayer({ ...database, maxConnections: 1 }))
     return harnessOn(schema, client, executeBy(client))

@@ -18,7 +18,7 @@ const urlOf = (role: string, password: string) => {
   return Redacted.make(url.href)
 }
 
-// The database of `DATABASE_URL` may still have what an earlier run has left.
+// The database in `DATABASE_URL` may still have what an earlier run has left.
 const drop = [
   `DROP SCHEMA IF EXISTS ${schema} CASCADE`,
   `DROP ROLE IF EXISTS ${schema}_app`,
@@ -26,9 +26,9 @@ const drop = [
 ]
 
 /**
- * Declares the tests of all ports.
+ * Declares the tests for all ports.
  *
- * @param runs - the number of inputs per property
+ * @param runs - inputs per property
  */
 export const certifyPostgres = (runs: number): void => {
   beforeAll(() =>

@@ -23,7 +23,7 @@ const wide: QueueLimits = {
   rounds: 3,
 }
 
-/** Queues whose statements show as lists of the addresses of their takes. */
+/** Queues whose statements show as lists with the takes' addresses. */
 const queuesWith = (limits: Partial<QueueLimits> = {}) => {
   const queues = makeClientQueues({ ...wide, ...limits })
   const failed: Array<string> = []
@@ -39,7 +39,7 @@ const queuesWith = (limits: Partial<QueueLimits> = {}) => {
     return {
       turns,
       sizes: turns.map(({ queue, takes }) => `${queue.rows[0].id.slice(8)}: ${takes.length}`),
-      /** Settles takes of the statement, with those that are undecided. */
+      /** Settles the statement's takes, with those that are undecided. */
       settle: (undecided = (_: QueuedTake): QueuedTake["takes"] => []) => {
         for (const turn of turns) queues.settle(turn, undecided(turn))
       },
@@ -51,7 +51,7 @@ const queuesWith = (limits: Partial<QueueLimits> = {}) => {
     next,
     addStrangers: (...addresses: ReadonlyArray<string>) =>
       addresses.map((address) => add(stranger(address))),
-    /** The sizes of the next statement. */
+    /** The next statement's sizes. */
     sizes: (now = 0) => next(now).sizes,
   }
 }

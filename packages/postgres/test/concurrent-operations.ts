@@ -1,9 +1,9 @@
 /**
- * Linearizability: the results of concurrent operations of two processes are those of some sequential
- * order, in which each operation happens between its call and its return, and in which the sequences of
- * the changes of each member grow. With bulk extensions, these may be two orders: that of the results, and
- * that of the changes and their sequences. A bulk extension does not wait for an extension that is under way.
- * This has an earlier sequence, although others may read meanwhile what became of the date before.
+ * Linearizability: two processes' concurrent operations have the results that some sequential order leads to, in which
+ * each operation happens between its call and its return, and each member's sequences grow. With bulk extensions, these
+ * may be two orders: one for the results, and one for the changes and their sequences. A bulk extension does not wait
+ * for an extension that is under way. This has an earlier sequence, although others may read meanwhile what became of
+ * the date before.
  */
 
 import { type EndDate, MembershipStore, UserId } from "@tenure/core/store"
@@ -35,10 +35,12 @@ const usersOf = (ledger: Ledger, operation: MembershipChange): Iterable<UserId> 
   return operation._tag === "Import" ? operation.endDates.keys() : datesOf(ledger).keys()
 }
 
-/** The sequence of the last change of each user. */
+/** Each user's last sequence. */
 type Sequences = ReadonlyMap<UserId, number>
 
-/** An operation, its answer, the sequence of the change, if there was one, and the times of its call and return. */
+/**
+ * An operation, its answer, the change's sequence, if there was one, and the times at which it was called and returned.
+ */
 interface Event {
   readonly operation: MembershipChange
   readonly answer: Answer
@@ -50,7 +52,7 @@ interface Event {
 const textOf = (value: Iterable<readonly [UserId, EndDate]>): string =>
   JSON.stringify([...value].toSorted(([one], [other]) => (one < other ? -1 : 1)))
 
-/** Whether some sequential order of the events has their answers and ends with the given dates. */
+/** Whether the events have these answers in some sequential order, and end with the given dates. */
 const isLinearizable = (
   events: ReadonlyArray<Event>,
   ledger: Ledger,
@@ -96,7 +98,7 @@ const operation: fc.Arbitrary<MembershipChange> = fc.oneof(
   { weight: 6, arbitrary: drawn.extendAll },
 )
 
-/** The operations of several clients. Each client makes its calls one after another. */
+/** What several clients call, each one call after another. */
 const clients = fc.array(fc.array(operation, { minLength: 1, maxLength: 3 }), {
   minLength: 2,
   maxLength: 4,
@@ -105,7 +107,7 @@ const clients = fc.array(fc.array(operation, { minLength: 1, maxLength: 3 }), {
 /**
  * Declares the test.
  *
- * @param numRuns - the number of histories
+ * @param numRuns - how many histories to try
  */
 export const linearizabilitySuite = (numRuns: number): void => {
   const process = () => ManagedRuntime.make(Layer.provide(postgresLayer({ schema }), clientLayer()))

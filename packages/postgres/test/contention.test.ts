@@ -143,7 +143,7 @@ describe.each([
 test("a project that somebody has locked holds up no other project, and nothing that all need", function* (store) {
   const webhooks = yield* WebhookStore
   const outbox = yield* Outbox
-  /** Calls of each kind. */
+  /** Each kind once. */
   const calls = (projectId: typeof p1) => {
     const membership = { userId: u3, endDate: in2028 }
     return [
@@ -188,7 +188,7 @@ describe("a pool", () => {
       )
       const waiting = yield* duringSteps(sql(lockedProject), function* () {
         const fibers = yield* start([granting, granting, granting, granting, endOf(p2)])
-        // Elapsed time is what this test is about: long enough for a probe of the database.
+        // Elapsed time is what this test is about: long enough to probe the database.
         yield* Effect.sleep(1200)
         return fibers
       })
@@ -226,7 +226,7 @@ test("replays of a webhook at the same time wait for one connection, and all suc
   )
   const pages = yield* Effect.forEach(replays, Fiber.join)
   const counts = pages.map((page) => ("replayed" in page ? page.replayed : undefined))
-  // The grants of two members are missed.
+  // The two members' grants are missed.
   expect(counts.toSorted()).toEqual([...Array(19).fill(0), 2])
 })
 

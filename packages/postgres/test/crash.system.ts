@@ -1,4 +1,4 @@
-/** The feed after a crash of the database, and while more transactions are running than a cursor can hold. */
+/** The feed after the database crashed, and while more transactions run than a cursor can hold. */
 
 import { PgClient } from "@effect/sql-pg"
 import { expect, it } from "@effect/vitest"
@@ -21,7 +21,7 @@ import { queryAt } from "./servers.ts"
 
 const { event, occasion, p1 } = Fixture
 
-/** Declares a test with a server of its own that has a project. */
+/** Declares a test with its own server, on which there is a project. */
 const onServer = <A, E>(
   name: string,
   settings: Readonly<Record<string, string>>,
@@ -47,7 +47,7 @@ const publish = Effect.gen(function* () {
 const read = (from: FeedCursor | "now" | "start") =>
   Effect.flatMap(FeedStore, (feed) => feed.read([p1], from, { events: 10, bytes: 1_000_000 }))
 
-/** Kills a process of the database, so that all others begin anew. */
+/** Kills a database process, so that all others begin anew. */
 const crash = Effect.gen(function* () {
   const [row] = yield* sql<{ readonly pid: number }>("SELECT pg_backend_pid() AS pid")
   yield* Effect.sync(() => process.kill(row?.pid ?? NaN, "SIGKILL"))

@@ -1,4 +1,4 @@
-/** Deliveries of stores in PostgreSQL to real receivers, which the quick suite has in memory alone. */
+/** Deliveries from stores in PostgreSQL to real receivers. The quick suite has these in memory alone. */
 
 import { nodeTransport } from "@tenure/node-http"
 import { deliverySuite } from "@tenure/testing/conformance"

@@ -46,13 +46,12 @@ const settleOne = Effect.gen(function* () {
 const sumOf = (cells: ReadonlyArray<ActivityCell>): number =>
   cells.reduce((sum, one) => sum + one.delivered, 0)
 
-/** The sum that a process finds, of a project or of all. */
+/** What a process has counted, for a project or for all. */
 const found = (
   counts: { readonly minutes: Outbox["Service"]["minutes"] },
   projectId: ProjectId | undefined = p1,
 ) => Effect.map(counts.minutes(projectId), sumOf)
 
-/** The counts of another process. */
 const otherProcess = Effect.flatMap(executorOf(schema), makeDeliveryCounts)
 
 /** Runs work while counts cannot be added. */
@@ -128,7 +127,7 @@ test("those that several processes add at the same time add up", function* () {
 test("those that wait are added when the process stops", function* () {
   yield* Effect.provide(settleOne, Layer.fresh(postgresLayer({ schema })))
   const rows = yield* sql(`SELECT delivered FROM ${schema}.delivery_minutes`)
-  // Of the project and of all.
+  // For the project and for all.
   expect(rows).toEqual([{ delivered: 1 }, { delivered: 1 }])
 })
 
@@ -162,7 +161,7 @@ test("old ones are deleted, and those from before the clock was set back", funct
   expect(yield* sql(deleteOldMinutes(`"${schema}"`))).toHaveLength(1000)
   for (const statement of [deleteOldMinutes(`"${schema}"`), deleteOldQuarters(`"${schema}"`)])
     yield* Effect.repeat(sql(statement), { while: (rows) => rows.length > 0 })
-  // Of the project and of all, and an hour ahead or behind.
+  // For the project and for all, and an hour ahead or behind.
   expect(yield* countRows(`${schema}.delivery_minutes`)).toBe(4)
   expect(yield* countRows(`${schema}.delivery_quarters`)).toBe(1 + 24 + 1)
   expect(yield* found(yield* Outbox)).toBe(1)

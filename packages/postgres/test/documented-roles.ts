@@ -1,11 +1,11 @@
-/** The statements of the documentation that create the roles, one of which owns nothing. */
+/** The documentation's statements that create two roles: an owner, and one that owns nothing. */
 
 import { readFile } from "node:fs/promises"
 
 /**
- * Returns the statements of each block of the page.
+ * Returns the page's statements, block by block.
  *
- * @param name - what to call the schema, and what the names of the roles begin with
+ * @param name - what to call the schema, and what the roles' names begin with
  */
 export const documentedRoles = async (
   name = "tenure",

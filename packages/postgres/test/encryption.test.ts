@@ -51,7 +51,7 @@ const create = async ({ webhooks }: Tenure, url = "https://receiver.example/a") 
   return { projectId, webhookId: id, secret }
 }
 
-/** Adds a webhook with a previous secret, a signing key and a header of its own. */
+/** Adds a webhook with a previous secret, a signing key and its own header. */
 const addWebhook = async ({ webhooks }: Tenure) => {
   const headers = { "X-Hidden": "whsec_hidden" }
   const { id } = await webhooks.create({ projectId, url: "https://receiver.example/a", headers })
@@ -66,7 +66,7 @@ const secretsOf = async ({ webhooks }: Tenure) => {
   return all.map(({ previous, secret, signingKey }) => [secret, previous?.secret, signingKey])
 }
 
-/** Sends an event, and returns the states of its deliveries to webhooks once they have ended. */
+/** Sends an event. Returns how its deliveries to webhooks have ended. */
 const send = async ({ events, webhooks }: Tenure, ...webhookIds: ReadonlyArray<string>) => {
   const id = await events.publish({ projectId, type: "test.happened", data: {} })
   const states = () =>
@@ -110,12 +110,12 @@ describe("a server with keys", () => {
     }
     for (const encryption of [rotated, onlySecond, { keys: isDown }])
       expect(await open(encryption)).toBe("started")
-    // Another key of the same id.
+    // Another key with the same id.
     for (const keys of [{ k1, k2: k1 }, async () => k1])
       expect(await open({ current: "k2", keys })).toContain(
         'webhooks.encryption has another key in place of the key "k2"',
       )
-    // One that is damaged among others says nothing of the key.
+    // A damaged secret among others says nothing about the key.
     await addWebhook(tenure)
     await update(`secret = overlay(secret placing 'AAAA' from 20) WHERE id = '${ids.webhookId}'`)
     expect(await open(rotated)).toBe("started")
@@ -267,7 +267,7 @@ describe("rewriteSecrets", () => {
 describe("rows that something else than Tenure has written", () => {
   const eventId = "00000000-0000-4000-8000-000000000001"
 
-  /** Adds deliveries of an event to the webhooks of a project. */
+  /** Adds an event's deliveries to a project's webhooks. */
   const insertDeliveries = (project: string, id: string) =>
     execute(
       `INSERT INTO ${schema}.deliveries (event_id, webhook_id, next_attempt_at)
@@ -295,7 +295,7 @@ describe("rows that something else than Tenure has written", () => {
     await insertEvent("not an id", eventId.replace(/1$/, "2"), "'{}'")
     const { secret: _, ...webhook } = await create(tenure, intactUrl)
     await insertDeliveries(projectId, eventId.replace(/1$/, "3"))
-    // Too long for a message of the protocol.
+    // Too long for a protocol message.
     await insertEvent(projectId, eventId, "repeat('x', 20 * 1024 * 1024)")
     expect(await send(tenure, webhook.webhookId)).toEqual(["delivered"])
     const failed = () => tenure.webhooks.deliveries({ ...webhook, state: "failed" })

@@ -1,4 +1,4 @@
-/** Lists by ends of projects with many members, also while others have locked some. */
+/** Ending lists with many members, also while others have locked some. */
 
 import { describe, expect, it } from "@effect/vitest"
 import { EndDate, MembershipStore, Millis, UserId } from "@tenure/core/store"
@@ -25,7 +25,7 @@ const daysFromNow = (days: number): EndDate => EndDate(Date.now() + days * 86_40
 
 /** Makes a project with many members, who end one after the other. */
 const filled = Effect.gen(function* () {
-  // No index has entries of earlier tests.
+  // No index has entries from earlier tests.
   yield* sql(`TRUNCATE ${schema}.memberships`)
   yield* sql(
     `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq)
@@ -99,7 +99,7 @@ describe("a list by ends", () => {
     expect([...rest.memberships, ...last.memberships].at(-1)?.userId).toBe(userId)
   })
 
-  // PostgreSQL counts the temporary files of each database.
+  // PostgreSQL counts temporary files by database.
   const database = ownDatabase("tenure_temporary_files")
 
   it.live("writes no temporary files, however many members get places", () =>
@@ -152,12 +152,12 @@ describe("a list by ends", () => {
         walkByEndDate(`"${schema}"`),
         walkParams({ at, generation: 0, bound: at, userId: "" }, asked),
       )
-    // A block for each membership, and the levels of the index.
+    // A block for each membership, and the index's levels.
     expect(yield* blocksFrom(0)).toBeLessThan(2 * most)
     expect(yield* blocksFrom(daysFromNow(4))).toBeLessThan(2 * most)
     const date = daysFromNow(200)
     yield* store.extendAll({ ...change(p1), bulk: { endDate: date, mode: "set" } })
-    // And what bulk extensions make of each date.
+    // And what bulk extensions make from each date.
     expect(yield* blocksFrom(0)).toBeLessThan(5 * most)
     for (let count = 0; count < 62; count++) {
       const bulk = { mode: "extendBy", by: Millis(1000 * (count + 1)) } as const

@@ -1,4 +1,4 @@
-/** Counts of ends: how many run at a time, and what is known of the audit trail. */
+/** Counts by end day: how many run at a time, and what is known from the audit trail. */
 
 import { PgClient } from "@effect/sql-pg"
 import { describe, expect } from "@effect/vitest"
@@ -27,11 +27,11 @@ const day = (text: string): number => dayOf(Date.parse(text))
 const count = (days?: DayRange, projectId = p1) =>
   MembershipStore.use((store) => store.countEnds(projectId, { days, change: undefined }))
 
-/** Starts a count of a day. */
+/** Starts to count a day. */
 const start = (first: number, projectId = p1) =>
   Effect.forkDetach(count({ first, last: first }, projectId))
 
-/** What work starts while a count of the first project stands still. */
+/** What work starts while a count for the first project stands still. */
 const whileOneStands = <A, E, R>(work: Effect.Effect<A, E, R>) =>
   duringSteps(sql(`LOCK TABLE ${schema}.memberships IN ACCESS EXCLUSIVE MODE`), function* () {
     const first = yield* Effect.forkDetach(count())
@@ -49,7 +49,7 @@ describe("a count of ends", () => {
         expect(yield* Effect.flip(count({ first: 3, last: 3 }))).toMatchObject({
           _tag: "StoreUnavailable",
         })
-        // Others have turns of their own.
+        // Others have their own turns.
         const other = yield* start(3, p2)
         yield* Effect.yieldNow
         // Who gives up makes room.
@@ -59,7 +59,7 @@ describe("a count of ends", () => {
     )
     const counts = yield* Effect.forEach([first, ...others], Fiber.join)
     expect(counts.map(({ total }) => total)).toEqual(counts.map(() => 2))
-    // All of the same count are the same object.
+    // All that asked for the same count share one object.
     expect(new Set(counts).size).toBe(4)
   })
 
@@ -86,7 +86,7 @@ describe("a count of ends", () => {
     // As after the time that rows are kept.
     yield* sql(`DELETE FROM ${schema}.audit`)
     expect(yield* extendedFrom("2019-12-31", "2020-01-02")).toEqual([undefined, undefined, 0])
-    // Of the first of two days, not all are among the newest hundred thousand.
+    // For the first day, not all are among the newest hundred thousand.
     yield* sql(
       `INSERT INTO ${schema}.audit (id, project_number, seq, user_id, action, at)
        SELECT ${schema}.first_audit_id('2020-01-01') + n, p.number, 0, n::text, 'extended',

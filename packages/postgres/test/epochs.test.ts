@@ -19,12 +19,11 @@ const test = testsAfter(
   MembershipStore.use((store) => store.createProject(p1, occasion)),
 )
 
-/** Makes the tables those of another server, before an epoch has begun. */
+/** Makes the tables those from another server, before an epoch has begun. */
 const arrive = sql("UPDATE epochs.feed_state SET history = 'another'")
 
 const begin = valueOf<boolean>("SELECT epochs.begin_epoch()")
 
-/** The number of the epoch. */
 const current = valueOf<number>("SELECT epoch FROM epochs.feed_state")
 
 const publish = Effect.gen(function* () {
@@ -33,7 +32,7 @@ const publish = Effect.gen(function* () {
   return one.id
 })
 
-/** Reads the feed. Returns the ids of the events, and where the next page begins. */
+/** Reads the feed. Returns event ids, and where the next page begins. */
 const read = (after: Parameters<FeedStore["Service"]["read"]>[1], events = size.events) =>
   FeedStore.use((feed) => feed.read([p1], after, { ...size, events })).pipe(
     Effect.map((page) => ({ ...page, ids: page.events.map(({ id }) => id) })),

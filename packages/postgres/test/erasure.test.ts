@@ -1,4 +1,4 @@
-/** What is left in the database of a person who was erased: nothing, also of what a transaction of the host publishes. */
+/** What the database has left about an erased person: nothing, also from a host's transaction. */
 
 import { describe, expect, it } from "@effect/vitest"
 import { type Tenure, createTenure } from "@tenure/core"
@@ -43,7 +43,7 @@ describe("a person who was erased", () => {
       }),
   })
 
-  /** Returns the tables that have the id of a user in any column, without the days of partitions. */
+  /** Returns the tables that have a user's id in any column, without partition days. */
   const tablesWith = async (id: string): Promise<ReadonlyArray<string>> => {
     const tables = await run(
       valuesOf<string>(
@@ -70,7 +70,7 @@ describe("a person who was erased", () => {
     return [status, headers["Idempotent-Replayed"]]
   }
 
-  /** Adds events outside the days, and a long history: more than one batch of both. */
+  /** Adds events outside the days, and a long history: more than one batch each. */
   const fill = async () => {
     const at = "2026-01-01"
     const ofUser = `FROM generate_series(1, 2500), ${schema}.projects p WHERE p.id = '${projectId}'`
@@ -176,7 +176,7 @@ describe("an erasure while a transaction is open that has published events of th
   const { in2027, p1, u1, u2 } = Fixture
   const now = () => ({ ...Fixture.change(p1), at: Date.now() })
 
-  /** Publishes events of two members. */
+  /** Publishes events about two members. */
   const publish = Effect.gen(function* () {
     const outbox = yield* Outbox
     for (const userId of [u1, u2]) {
@@ -185,7 +185,7 @@ describe("an erasure while a transaction is open that has published events of th
     }
   })
 
-  /** The user ids of the events that were published, and of the audit trail, which may have one more than once. */
+  /** The published events' user ids, and those in the audit trail, which may have one more than once. */
   const userIds = valuesOf<string | null>(
     `SELECT body::jsonb #>> '{data,user_id}' AS user_id FROM ${schema}.events
      WHERE body LIKE '{"type":"a.b"%' ORDER BY xid, user_id NULLS FIRST`,
@@ -243,7 +243,7 @@ describe("an erasure while a transaction is open that has published events of th
     // What is written since then stays: the person is back.
     yield* store.grant({ ...now(), userId: u1, endDate: in2027 })
     yield* publish
-    // Transactions of other tests may hold it up.
+    // Other tests' transactions may hold it up.
     yield* Effect.repeat(eraseDue, { until: (rows) => rows.length > 0 })
     expect(yield* pending).toEqual([])
     expect(yield* userIds).toEqual([null, u2, u1, u2])

@@ -10,7 +10,7 @@ import { explain } from "../src/connection/errors.ts"
 import { placeOf } from "../src/connection/url.ts"
 import { postgres } from "../src/index.ts"
 
-/** Returns the error of a database that cannot be used, which must be brief and not show the password. */
+/** Returns the error for a database that cannot be used, which must be brief and not show the password. */
 const errorAt = async (url: string): Promise<string> => {
   const error: unknown = await createTenure({ stores: postgres({ url }) }).catch(
     (reason: unknown) => reason,

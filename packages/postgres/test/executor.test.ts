@@ -1,4 +1,4 @@
-/** Work of the host: transactions of its client, and `Database.run`. */
+/** The host's work: transactions on its client, and `Database.run`. */
 
 import { PgClient } from "@effect/sql-pg"
 import { describe, expect, it } from "@effect/vitest"
@@ -22,7 +22,7 @@ const { in2027, in2028, p1, u1, u2 } = Fixture
 
 const { empty, stores } = ownSchema(schema)
 
-/** Makes a table of the host with two unpaid orders. */
+/** Makes a host table with two unpaid orders. */
 const orders = Effect.andThen(
   sql(
     `CREATE TABLE IF NOT EXISTS ${schema}.orders (id integer PRIMARY KEY, paid boolean DEFAULT false)`,

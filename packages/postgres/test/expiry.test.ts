@@ -1,4 +1,4 @@
-/** Announcements of ends while others hold locks. */
+/** Announcements while others hold locks. */
 
 import { describe, expect } from "@effect/vitest"
 import { makeDecideAnnouncement, reminderLeads } from "@tenure/core/internal"
@@ -20,7 +20,7 @@ const members = [p1, p2].flatMap((projectId) => [u1, u2].map((userId) => ({ proj
 
 const expiryOf = Effect.map(MembershipStore, ({ expiry }) => expiry ?? expect.fail())
 
-/** Sweeps until nothing more can be done at once. Returns of which projects ends were announced. */
+/** Sweeps until nothing more can be done at once. Returns the projects whose ends were announced. */
 const drain = (limit = 100) =>
   Effect.gen(function* () {
     const expiry = yield* expiryOf
@@ -39,7 +39,7 @@ const age = Effect.forEach(["memberships", "bulk_extensions"], (table) =>
   sql(`UPDATE ${schema}.${table} SET date_set_at = '2020-01-01'`),
 )
 
-/** Has all members of both projects watched, and ends their memberships soon, those of the first earlier. */
+/** Has all members in both projects watched, and ends their memberships soon, the first project's earlier. */
 const dueEach = Effect.gen(function* () {
   yield* drain()
   const store = yield* MembershipStore
@@ -48,7 +48,7 @@ const dueEach = Effect.gen(function* () {
   yield* age
 })
 
-/** Has all members of both projects get a date from a bulk extension, which a pass is to see to. */
+/** Gives all members in both projects a date by a bulk extension, which a pass is to see to. */
 const dueTogether = Effect.gen(function* () {
   yield* drain()
   const store = yield* MembershipStore
@@ -74,7 +74,7 @@ describe.each([
     const meanwhile = yield* during(
       lock(`memberships WHERE user_id = '${u2}' AND project_number =
               (SELECT number FROM ${schema}.projects WHERE id = 'p1')`),
-      // Each turn of a pass ends where the locked member is, so it takes more than one sweep at once.
+      // Each turn ends where the locked member is, so a pass takes more than one sweep at once.
       Effect.replicateEffect(drain(10), 3),
     )
     expect(meanwhile.flat().toSorted()).toEqual([p1, p2, p2])

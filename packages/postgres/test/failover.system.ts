@@ -14,7 +14,7 @@ import { follow } from "./standby.ts"
 const projectId = "p1"
 const userId = "1001"
 
-/** Starts a server, its synchronous standby, and what leads clients to the first of them, such as HAProxy. */
+/** Starts a server, its synchronous standby, and a proxy that leads clients to the first, as HAProxy would. */
 const startPair = async () => {
   const primary = await startPostgres({ settings: { fsync: "off" } })
   onTestFinished(primary.stop)
@@ -81,7 +81,7 @@ it("a standby takes over: no acknowledged change is lost, and each event is deli
   await expect.poll(() => tenure.isReady()).toBe(true)
   for (let count = 0; count < 50; count++) await extend()
 
-  // The first of them were stored before anybody has read the feed.
+  // The first page was stored before anybody has read the feed.
   const read = [...first.events]
   for (let page = first; page.events.length > 0; read.push(...page.events))
     page = await tenure.events.read({ projectId, after: page.cursor, limit: 20 })

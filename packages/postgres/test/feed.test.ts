@@ -22,7 +22,7 @@ describe("a snapshot", () => {
   const xids = Array.from({ length: 3 * most }, (_, index) => BigInt(index + 1))
   const some = fc.uniqueArray(fc.integer({ min: 1, max: 2 * most }))
 
-  /** A snapshot, and a later one of the same history. */
+  /** A snapshot, and a later one from the same history. */
   const snapshots = fc
     .record({
       earlierEnd: fc.integer({ min: 1, max: most }),
@@ -68,7 +68,7 @@ describe("a cursor", () => {
       "01890a5d-ac96-774b-bcce-b302099a8057",
     )
 
-  /** What was seen while transactions ran, of which each has so much a greater number than the one before. */
+  /** What was seen while transactions ran, whose numbers grow by these gaps. */
   const seenWith = (at: number, xmin: bigint, gaps: ReadonlyArray<bigint>): SeenEvents => {
     let last = xmin
     const running = [xmin, ...gaps.map((gap) => (last += gap))]

@@ -1,9 +1,9 @@
-/** Provides a PostgreSQL to the tests: that of `DATABASE_URL`, or a new one. Also the seed of the run. */
+/** Provides a PostgreSQL to the tests, from `DATABASE_URL` or a new one, and the run's seed. */
 
 import { statfs } from "node:fs/promises"
 import { freemem } from "node:os"
 import type { TestProject } from "vitest/node"
-// By path: Vitest resolves a global setup without the conditions of the projects.
+// By path: Vitest resolves a global setup without the projects' conditions.
 import { type PostgresServer, startPostgres } from "../../testing/src/support/postgres-server.ts"
 
 declare module "vitest" {
@@ -21,8 +21,8 @@ const memory = "/dev/shm"
 const enough = 6 * 1024 ** 3
 
 /**
- * Starts the server with its data in memory, if that has room: the tests make and remove thousands of tables and indexes, and
- * a disk takes as long for their files as PostgreSQL for the rest.
+ * Starts the server with its data in memory, if that has room: the tests make and remove thousands of tables and
+ * indexes, and a disk takes as long for their files as PostgreSQL for the rest.
  */
 const startInMemory = async (): Promise<PostgresServer> => {
   const { bavail, bsize } = await statfs(memory)

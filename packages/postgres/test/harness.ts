@@ -1,4 +1,4 @@
-/** Stores on a schema of the tests, emptied for each test. */
+/** Stores on a test schema, emptied for each test. */
 
 import { PgClient } from "@effect/sql-pg"
 import { it } from "@effect/vitest"
@@ -31,18 +31,18 @@ import { statementsToPass } from "./passing-time.ts"
 
 const { change, in2027, occasion, p1, p2, u1, u2 } = Fixture
 
-/** The URL of another database of the server of the tests. */
+/** The URL for another database on the test server. */
 export const urlOf = (database: string): string => {
   const url = new URL(inject("databaseUrl"))
   url.pathname = database
   return url.href
 }
 
-/** A client for the server of the tests. */
+/** A client for the test server. */
 export const clientLayer = (options: Partial<PgClient.PgPoolConfig> = {}) =>
   PgClient.layer({ url: Redacted.make(inject("databaseUrl")), maxConnections: 10, ...options })
 
-/** Builds a layer once for all tests of a file: opening a database takes longer than most tests. */
+/** Builds a layer once for a test file: opening a database takes longer than most tests. */
 export const shared = <A, E>(built: Layer.Layer<A, E>): Layer.Layer<A, E> => {
   const runtime = ManagedRuntime.make(built)
   afterAll(() => runtime.dispose())
@@ -57,12 +57,12 @@ export const executeBy =
       for (const statement of statements) yield* sql(statement)
     }).pipe(Effect.provide(client), Effect.orDie)
 
-/** Runs statements on a new connection to the database of the tests. */
+/** Runs statements on a new connection to the test database. */
 export const execute = executeBy(clientLayer({ maxConnections: 1 }))
 
 /**
- * Makes a new database for the tests of a file, and removes it after them. `VACUUM` keeps no rows there for transactions of
- * other files. Returns the options of its clients.
+ * Makes a new database for a test file, and removes it afterwards. `VACUUM` keeps no rows there for transactions in
+ * other files. Returns the options for its clients.
  */
 export const ownDatabase = (name: string) => {
   const dropping = `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`
@@ -71,11 +71,11 @@ export const ownDatabase = (name: string) => {
   return { url: Redacted.make(urlOf(name)) }
 }
 
-/** Runs a statement on the client of the test. */
+/** Runs a statement on the test's client. */
 export const sql = <Row extends object>(text: string, params: ReadonlyArray<unknown> = []) =>
   PgClient.PgClient.use((client) => client.unsafe<Row>(text, params))
 
-/** Runs work while a transaction is open that has done something first. The work is outside of it. */
+/** Runs work while a transaction is open that has done something first. The work is outside. */
 export const during = <A, E, R, B, E2, R2>(
   first: Effect.Effect<B, E2, R2>,
   work: Effect.Effect<A, E, R>,
@@ -83,7 +83,7 @@ export const during = <A, E, R, B, E2, R2>(
   Effect.gen(function* () {
     const client = yield* PgClient.PgClient
     const services = yield* Effect.context<R>()
-    // A new fiber runs outside of the transaction.
+    // A new fiber runs outside the transaction.
     const apart = Effect.promise(() => Effect.runPromiseWith(services)(work))
     return yield* client.withTransaction(Effect.andThen(first, apart))
   })
@@ -108,21 +108,20 @@ export const waitingOn = (schema: string, count = 1) =>
     { until: (rows) => rows.length >= count, schedule: Schedule.spaced("10 millis") },
   )
 
-/** Returns the values of a statement with one column. */
+/** Returns the values from a statement with one column. */
 export const valuesOf = <Value>(text: string, params: ReadonlyArray<unknown> = []) =>
   Effect.map(sql<Readonly<Record<string, Value>>>(text, params), (rows) =>
     rows.flatMap((row) => Object.values(row)),
   )
 
-/** Returns the value of a statement with one column and one row. */
+/** Returns the value from a statement with one column and one row. */
 export const valueOf = <Value>(text: string) =>
   Effect.map(valuesOf<Value>(text), ([value]) => value ?? expect.fail("there is no row"))
 
-/** Counts the rows of a table. */
 export const countRows = (table: string) =>
   valueOf<number>(`SELECT count(*)::integer FROM ${table}`)
 
-/** An executor of a schema, on connections of its own. */
+/** An executor for a schema, with its own connections. */
 export const executorOf = (schema: string) =>
   Effect.flatMap(PgClient.PgClient, (client) =>
     Effect.map(makeServer(client, 2, undefined), (server): Executor =>
@@ -130,7 +129,7 @@ export const executorOf = (schema: string) =>
     ),
   )
 
-/** Claims what is due, up to a number of deliveries, even of one webhook. */
+/** Claims what is due, up to a number, even for one webhook. */
 export const claimUpTo = (most: number, leaseMillis = 60_000) =>
   Effect.flatMap(Outbox, (outbox) =>
     outbox.claim({
@@ -146,7 +145,7 @@ export const claimUpTo = (most: number, leaseMillis = 60_000) =>
 /** Claims what is due, up to ten deliveries. */
 export const claimAll = claimUpTo(10)
 
-/** Returns all pages of the list by ends of the first project. */
+/** Returns all pages in the first project's ending list. */
 export const endingPages = Effect.fnUntraced(function* (before: EndDate, limit: number) {
   const store = yield* MembershipStore
   const pages: Array<EndingPage> = []
@@ -174,7 +173,7 @@ export const recordingTransport = () => {
 }
 
 /**
- * One statement that empties all tables but those that describe the schema. The stores of the file may delete rows at the
+ * One statement that empties all tables but those that describe the schema. The file's stores may delete rows at the
  * same time, in another order: when it loses a deadlock, it has undone everything, and starts again.
  */
 const emptyTables = (schema: string): string => `
@@ -195,8 +194,8 @@ export const dropped = (schema: string): Effect.Effect<void> =>
   execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
 
 /**
- * Prepares a schema for each test of a file whose stores migrate: drops what is left of an earlier run, and empties what
- * the first test has migrated, which takes a tenth of the time of a migration.
+ * Prepares a schema for each test in a file whose stores migrate: drops what an earlier run has left, and empties what
+ * the first test has migrated, which takes a tenth as long as a migration.
  */
 export const emptied = (schema: string): Effect.Effect<void> => {
   let isMigrated = false
@@ -207,7 +206,7 @@ export const emptied = (schema: string): Effect.Effect<void> => {
   })
 }
 
-/** The connections of a file's stores. */
+/** The connections for a file's stores. */
 class FileServer extends Context.Service<FileServer, Server>()("test/FileServer") {}
 
 /**
@@ -231,7 +230,7 @@ export const renewed = (schema: string, client: ReturnType<typeof clientLayer>) 
 }
 
 /**
- * Makes a schema for the tests of a file. Returns stores that are made anew for each, what empties the tables, and how to
+ * Makes a schema for a test file. Returns stores that are made anew for each test, what empties the tables, and how to
  * run other effects on the same client.
  */
 export const ownSchema = (schema: string) => {
@@ -245,7 +244,6 @@ export const ownSchema = (schema: string) => {
 /** What tests have. */
 type Stores = StorePorts | Transactions | Database | PgClient.PgClient | Scope.Scope
 
-/** The steps of a test. */
 export type Steps<Services = Stores, Given extends ReadonlyArray<unknown> = []> = (
   ...given: Given
 ) => Generator<Effect.Effect<unknown, unknown, Services>, unknown, never>
@@ -262,7 +260,7 @@ const twoProjects = Effect.gen(function* () {
 })
 
 /**
- * Makes a schema for the tests of a file. Returns how to declare a test on it.
+ * Makes a schema for a test file. Returns how to declare a test on it.
  *
  * @param prepare - makes what each test begins with, in empty tables, and returns what its steps get
  */
@@ -280,13 +278,13 @@ export const testsAfter = <Prepared>(
     )
 }
 
-/** Makes a schema for the tests of a file, which begin with two projects, and get the store of memberships. */
+/** Makes a schema for a test file, whose tests begin with two projects, and get the membership store. */
 export const testsOn = (schema: string) => testsAfter(schema, twoProjects)
 
 /**
- * Stores on a schema that only the tests of one file use.
+ * Stores on a schema that only one file uses.
  *
- * @param stores - the client of the stores
+ * @param stores - the stores' client
  * @param run - reaches the same database
  */
 export const harnessOn = (

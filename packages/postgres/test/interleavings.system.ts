@@ -1,7 +1,7 @@
 /**
- * Interleavings by design: while an operation stands at a place in one of its statements, another one runs. What
- * comes of both is what comes of them one after the other, in some order. `npm run interleavings` runs all of
- * them, and this test a sample.
+ * Interleavings by design: while an operation stands at a place in one of its statements, another one runs. Together
+ * they have the effect that they have one after the other, in some order. `npm run interleavings` runs them all, and
+ * this test a sample.
  */
 
 import fc from "fast-check"

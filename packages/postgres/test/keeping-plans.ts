@@ -1,4 +1,4 @@
-/** The plans of extensions, which a connection keeps: they are right for what the tables have become since then. */
+/** The plans for extensions, which a connection keeps: they are right for what the tables have become since then. */
 
 import type { PgClient } from "@effect/sql-pg"
 import { EndDate, type Extension, UserId } from "@tenure/core/store"
@@ -16,7 +16,7 @@ const name = `"${schema}"`
 
 const numbers = (count: number): ReadonlyArray<number> => Array.from({ length: count }, (_, n) => n)
 
-/** Extensions of the members with these numbers. */
+/** Extensions for the members with these numbers. */
 const extensionsOf = (members: ReadonlyArray<number>): ReadonlyArray<Extension> =>
   members.map((member) => ({
     ...Fixture.change(Fixture.p1),
@@ -71,7 +71,7 @@ const fill = Effect.gen(function* () {
   )
 })
 
-// The rows, and the levels of their indexes. Each of the tables has more blocks than that.
+// The rows, and their indexes' levels. Each table has more blocks than that.
 const blocksOfOne = 60
 
 // One connection for each test, without statements that the driver has prepared and DISCARD would drop.
@@ -113,7 +113,7 @@ export const planSuite = (tables: ReadonlyArray<keyof typeof firsts>): void => {
           yield* fill
           for (const given of forms)
             for (const count of [1, 100]) {
-              // What the first rows of a table read anew does not count.
+              // What a table's first rows read anew does not count.
               expect(yield* run(given(extensionsOf(numbers(count))))).toHaveLength(count)
               const again = formOf(given(extensionsOf(numbers(count))))
               expect(yield* blocksReadBy(...again)).toBeLessThan(blocksOfOne * count)

@@ -1,4 +1,4 @@
-/** Kept plans of extensions that were made for tables without members, or with one, which the quick suite leaves out. */
+/** Kept plans that were made for tables without members, or with one. The quick suite leaves these out. */
 
 import { planSuite } from "./keeping-plans.ts"
 

@@ -1,4 +1,4 @@
-/** Kept plans of extensions that were made for nearly empty tables. */
+/** Kept plans for extensions that were made for nearly empty tables. */
 
 import { planSuite } from "./keeping-plans.ts"
 

@@ -1,4 +1,4 @@
-/** Look-ups of API keys, which share statements. */
+/** API key look-ups, which share statements. */
 
 import { expect } from "@effect/vitest"
 import { digestToken } from "@tenure/core/internal"

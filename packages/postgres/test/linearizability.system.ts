@@ -1,4 +1,4 @@
-/** Concurrent operations of two processes are linearizable, in four times as many histories as in the quick suite. */
+/** Two processes' concurrent operations are linearizable, in four times as many histories as in the quick suite. */
 
 import { linearizabilitySuite } from "./concurrent-operations.ts"
 

@@ -1,4 +1,4 @@
-/** Concurrent operations of two processes are linearizable. */
+/** Two processes' concurrent operations are linearizable. */
 
 import { linearizabilitySuite } from "./concurrent-operations.ts"
 

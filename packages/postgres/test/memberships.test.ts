@@ -1,4 +1,4 @@
-/** Grants that share statements, with each other and with imports, and the history of one membership. */
+/** Grants that share statements, with each other and with imports, and a membership's history. */
 
 import { PgClient } from "@effect/sql-pg"
 import { describe, expect } from "@effect/vitest"
@@ -33,7 +33,7 @@ const grant = (projectId: ProjectId, userId: UserId, event = Fixture.draft(proje
     store.grant({ ...change(projectId), event, userId, endDate: in2028 }),
   )
 
-/** The numbers of members that the projects have counted. */
+/** How many members the projects have counted. */
 const counts = MembershipStore.use((store) =>
   Effect.forEach([p1, p2], (projectId) =>
     Effect.map(store.findProject(projectId), ({ memberships }) => memberships),
@@ -43,7 +43,7 @@ const counts = MembershipStore.use((store) =>
 const historyOf = (userId: UserId) =>
   MembershipStore.use((store) => store.history(p1, { userId, limit: 100 }))
 
-/** The number of transactions that have granted memberships of these tests. */
+/** How many transactions have granted memberships here. */
 const transactions = countRows(
   `(SELECT DISTINCT xmin::text FROM ${schema}.audit WHERE user_id > '5') written`,
 )
@@ -121,7 +121,7 @@ describe("grants at the same time", () => {
       return rest
     })
     yield* Effect.forEach(others, Fiber.join)
-    // In one snapshot, as a statement of the interrupted caller may still run.
+    // In one snapshot, as the interrupted caller's statement may still run.
     const client = yield* PgClient.PgClient
     const snapshot = sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
     const read = Effect.all([snapshot, counts, historyOf(user(1))])

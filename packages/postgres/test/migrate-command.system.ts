@@ -57,7 +57,7 @@ const addWebhook = async (encryption?: KeyringInput): Promise<void> => {
   await tenure.close()
 }
 
-/** The secrets that a dump of the webhooks shows. */
+/** The secrets that a dump shows. */
 const secretsInDump = async () => {
   const rows = await queryAt(inject("databaseUrl"), `SELECT w::text FROM ${schema}.webhooks w`)
   return JSON.stringify(rows).match(/whsec_|whsk_/g) ?? []

@@ -12,7 +12,6 @@ import { type Steps, clientLayer, dropped, shared, sql, valuesOf } from "./harne
 
 const schema = "migrated"
 
-/** The numbers of all migrations. */
 const all = migrations.map((_, index) => index + 1)
 
 const applied = valuesOf<number>(`SELECT version FROM ${schema}.migrations ORDER BY version`)

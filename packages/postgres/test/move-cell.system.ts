@@ -1,4 +1,4 @@
-/** Moves of cells that die on the way, that others complete, or that are refused. */
+/** Moves that die on the way, that others complete, or that are refused. */
 
 import { PgClient } from "@effect/sql-pg"
 import * as Context from "effect/Context"

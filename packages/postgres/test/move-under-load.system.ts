@@ -1,4 +1,4 @@
-/** A move of a cell between two servers while it is used. The quick suite moves one that nobody uses. */
+/** A cell moves between two servers while it is used. The quick suite moves one that nobody uses. */
 
 import { expect, it } from "vitest"
 import { recordingTransport } from "./harness.ts"

@@ -14,12 +14,12 @@ import { runListSchemas, runMakeCells } from "../src/ops/upkeep.ts"
 import { recordingTransport } from "./harness.ts"
 import { ownServer, queryAt } from "./servers.ts"
 
-/** The names of the servers. The first has the even cells at first, the second the odd ones. */
+/** The servers' names. The first has the even cells at first, the second the odd ones. */
 export const names = ["first", "second"] as const
 
 export const run = <A, E>(effect: Effect.Effect<A, E>) => Effect.runPromise(effect)
 
-/** Starts two servers with four cells for the tests of a file. */
+/** Starts two servers with four cells for a test file. */
 export const twoServers = () => {
   const settings = {
     wal_level: "logical",
@@ -89,7 +89,7 @@ export const twoServers = () => {
     tenures = []
   })
 
-  /** Returns a project of a cell. */
+  /** Returns a project in a cell. */
   const projectIn = (number: number): string => {
     for (let n = 1; ; n++) if (cellNumber(ProjectId(`p${n}`), 4) === number) return `p${n}`
   }
@@ -126,7 +126,7 @@ const pauseMillis = 10
 
 export const memberCount = 20
 
-/** Extends half of the memberships of a project, one after another, until it is stopped. Returns what was acknowledged. */
+/** Extends half a project's memberships, one after another, until it is stopped. Returns what was acknowledged. */
 export const startLoad = (tenure: Tenure, projectId: string, half: 0 | 1) => {
   const acknowledged = new Map<string, number>()
   const ended = new AbortController()
@@ -171,6 +171,5 @@ export const follow = (tenure: Tenure, projectId: string) => {
   }
 }
 
-/** The ids of what was sent. */
 export const idsOf = (sent: ReturnType<typeof recordingTransport>["sent"]) =>
   new Set(sent.map(({ headers }) => new Headers(headers).get("webhook-id")))

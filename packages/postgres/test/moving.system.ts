@@ -1,4 +1,4 @@
-/** Moving from one server to another, of which only the databases differ. */
+/** Moving from one server to another. Here, only the databases differ. */
 
 import { createTenure } from "@tenure/core"
 import * as Effect from "effect/Effect"

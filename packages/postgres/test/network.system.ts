@@ -46,7 +46,7 @@ const extend = ({ memberships }: Tenure): Promise<boolean> =>
     () => false,
   )
 
-/** Opens several connections, and returns whether all of them work. */
+/** Opens several connections, and returns whether all work. */
 const works = async (tenure: Tenure): Promise<boolean> => {
   const find = () => tenure.memberships.find(member).then(() => true)
   const results = await Promise.all([extend(tenure), tenure.isReady(), find(), find(), find()])

@@ -71,7 +71,7 @@ const extend = (one: Running) =>
 const untilReady = ({ tenure }: Running, isReady = true) =>
   expect.poll(tenure.isReady).toBe(isReady)
 
-/** Sends a signal to all processes of the database server. */
+/** Sends a signal to all processes in the database server. */
 const signal = async (name: "STOP" | "CONT"): Promise<void> => {
   const file = await readFile(join(database().dataDirectory, "postmaster.pid"), "utf8")
   const [pid = ""] = file.split("\n")
@@ -152,7 +152,7 @@ describe("while the database is shut down", () => {
   ] as const)(
     "onStoreFailure decides whether limits apply: %s",
     async (onStoreFailure, expected) => {
-      // None of the burst's tokens comes back during the test.
+      // No burst token comes back during the test.
       const burst = { limit: 20, window: "1 hour" } as const
       const limits = { perKey: unlimited, perAddress: unlimited, burst, onStoreFailure }
       const one = await start({ rateLimits: limits })

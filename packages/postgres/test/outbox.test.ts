@@ -51,14 +51,14 @@ const add = Effect.fnUntraced(function* (more: Partial<StoredWebhook> = {}) {
   return webhook
 })
 
-/** Publishes an event of each user. */
+/** Publishes an event about each user. */
 const publish = Effect.fnUntraced(function* (...userIds: ReadonlyArray<string>) {
   const events = userIds.map((userId) => event(p1, undefined, userId))
   for (const one of events) yield* (yield* Outbox).publish(one)
   return events
 })
 
-/** Runs a statement on `added`, the ids of this many copies of a webhook. */
+/** Runs a statement on `added`, the ids that this many copies have. */
 const addCopies = ({ id }: StoredWebhook, count: number, statement: string) =>
   sql(`
     WITH added AS (
@@ -69,7 +69,7 @@ const addCopies = ({ id }: StoredWebhook, count: number, statement: string) =>
     )
     ${statement}`)
 
-/** Adds deliveries like those of an event, as if there had been more events. */
+/** Adds deliveries like those for an event, as if there had been more events. */
 const publishMore = (
   { id }: Event,
   webhook: StoredWebhook,
@@ -160,14 +160,14 @@ describe("deliveries of an ordered webhook", () => {
 
   const nobody = "'00000000-0000-0000-0000-000000000000'"
 
-  /** How many blocks a claim reads, of up to so many deliveries. */
+  /** How many blocks a claim reads, for up to so many deliveries. */
   const blocksOfClaim = (most: number) =>
     blocksReadBy(
       `SELECT * FROM ${schema}.claim(${nobody}, 0, ${most}, 100, 4, 16, 100, '{}', '{}', 30000, ${nobody}, '{}')`,
       [],
     ).pipe(Effect.provide(clientLayer({ maxConnections: 1 })))
 
-  // No index has entries of earlier tests, and nothing is known of the tables.
+  // No index has entries from earlier tests, and nothing is known about the tables.
   const emptied = sql(`TRUNCATE ${schema}.deliveries, ${schema}.leases`)
 
   test("take no part in claims for others, however many of a member wait", function* () {
@@ -192,7 +192,7 @@ describe("deliveries of an ordered webhook", () => {
       `INSERT INTO ${schema}.deliveries (event_id, webhook_id, next_attempt_at, member)
        SELECT gen_random_uuid(), id, now(), n / 2 FROM added, generate_series(0, 49) n`,
     )
-    // A join of what is blocked with all that is open reads eight times as much.
+    // A join between what is blocked and all that is open reads eight times as much.
     expect(yield* blocksOfClaim(1000)).toBeLessThan(500_000)
     yield* claimUpTo(1000)
     expect(yield* countRows(`${schema}.deliveries WHERE state = 'blocked'`)).toBeGreaterThan(1000)
@@ -238,7 +238,7 @@ describe("deliveries of an ordered webhook", () => {
 })
 
 describe("a dispatcher is told to abort the attempts", () => {
-  /** Waits until a dispatcher is told of a webhook, perhaps after others. */
+  /** Waits until a dispatcher is told about a webhook, perhaps after others. */
   const told = ({ id }: StoredWebhook) =>
     Effect.repeat(
       Outbox.use(({ nextChange }) => nextChange),
@@ -430,7 +430,7 @@ describe("the rate of a webhook", () => {
 
 test("the deliveries of an event are in the order of webhooks, not of rows", function* () {
   const added = yield* Effect.replicateEffect(add(), 6)
-  // A column in an index changes, so their rows move behind those of the others.
+  // A column in an index changes, so their rows move behind the others.
   const moved = added.slice(0, 3).map(({ id }) => `'${id}'`)
   yield* sql(
     `UPDATE ${schema}.webhooks SET paused_until = now() - interval '1 hour' WHERE id IN (${moved.join()})`,
@@ -480,7 +480,7 @@ describe("a webhook that fails", () => {
     `SELECT type FROM ${schema}.events WHERE type <> 'test.happened' ORDER BY type`,
   )
 
-  /** Claims two deliveries of a webhook that fails. */
+  /** Claims two deliveries for a failing webhook. */
   const claimTwo = Effect.gen(function* () {
     yield* add()
     yield* publish("ada", "ada")

@@ -1,6 +1,6 @@
-/** The passing of time in tables. */
+/** How time passes in tables. */
 
-/** The times of each table. */
+/** Each table's times. */
 const times = {
   webhooks: ["paused_until", "paused_since"],
   deliveries: ["next_attempt_at", "attempted_at"],

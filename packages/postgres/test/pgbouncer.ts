@@ -1,4 +1,4 @@
-/** PgBouncer, if it is installed or can be had from the packages of Debian or Ubuntu. */
+/** PgBouncer, if it is installed or can be had from Debian's or Ubuntu's packages. */
 
 import { execFile, spawn } from "node:child_process"
 import { once } from "node:events"
@@ -67,7 +67,7 @@ export const pgbouncer = await find()
 
 /** A running PgBouncer. */
 export interface Pooler {
-  /** The URL of the database, through the pooler. */
+  /** The database's URL through the pooler. */
   readonly url: string
   readonly stop: () => Promise<void>
 }

@@ -47,7 +47,7 @@ const name = `"${schema}"`
 const database = ownDatabase("tenure_plans")
 const webhookId = "00000000-0000-4000-8000-000000000001"
 
-// The first ids of today.
+// Today's first ids.
 const prefix = (Date.now() - (Date.now() % 86_400_000)).toString(16).padStart(12, "0")
 const start = `${prefix.slice(0, 8)}-${prefix.slice(8)}-7000-9000-`
 const eventOf = (n: string): string => `('${start}' || lpad(${n}::text, 12, '0'))::uuid`
@@ -66,7 +66,7 @@ const tables = [
   "delivery_quarters",
 ]
 
-/** Events with one delivery each, nearly all of them delivered, and three in each other state. */
+/** Events with one delivery each, nearly all delivered, and three in each other state. */
 const filled = Layer.effectDiscard(
   Effect.gen(function* () {
     yield* migrate({ schema })
@@ -80,7 +80,7 @@ const filled = Layer.effectDiscard(
        SELECT ${eventOf("n")}, '${webhookId}', CASE n % 2 WHEN 0 THEN 'failed' ELSE 'ready' END, now(),
               date_trunc('milliseconds', now()) - n * interval '1 hour'
        FROM generate_series(1, 6) n`,
-      // Many webhooks in trouble, and counts of many others.
+      // Many webhooks in trouble, and counts for many others.
       `INSERT INTO ${schema}.webhooks
          (id, project_number, url, secret, created_at, failures, failing_since, disabled_at, disabled_by)
        SELECT gen_random_uuid(), 2, 'https://receiver.example', 'whsec_', now(), 1,
@@ -107,7 +107,7 @@ const filled = Layer.effectDiscard(
               date_trunc('milliseconds', now()) - min(n) * interval '1 second', array_agg(${eventOf("n")} ORDER BY n),
               array_agg(n + 1000 ORDER BY n), array_agg(1 ORDER BY n), array_agg(1 ORDER BY n), '{}'
        FROM generate_series(10001, 20000) n GROUP BY (n - 1) / 50`,
-      // A part for each of thirty days.
+      // A part for each day, for a month.
       `SELECT ${schema}.create_audit_part(day),
               setval('${schema}.audit_ids', ${schema}.first_audit_id(day))
        FROM (SELECT '2020-01-01'::date + n AS day FROM generate_series(0, 29) n) days`,
@@ -115,7 +115,7 @@ const filled = Layer.effectDiscard(
        SELECT ${schema}.first_audit_id('2020-01-01'::date + n / 1000) + n, 1, 0,
               (n % 500)::text, 'extended', now()
        FROM generate_series(0, 29999) n`,
-      // Many changes of one member, between many bulk extensions.
+      // Many changes to one member, between many bulk extensions.
       `INSERT INTO ${schema}.projects (id) VALUES ('p2')`,
       `INSERT INTO ${schema}.audit (id, project_number, seq, user_id, action, from_date, to_date, at)
        SELECT ${schema}.first_audit_id('2020-01-30') + 100000 + n, 2, n / 2,
@@ -123,11 +123,11 @@ const filled = Layer.effectDiscard(
               CASE WHEN n % 20 < 9 THEN 'extended' ELSE 'bulk_extended' END,
               now(), now(), now()
        FROM generate_series(0, 59999) n`,
-      // Another one was a member for some of the time.
+      // Another one was a member for some time.
       `INSERT INTO ${schema}.audit (id, project_number, seq, user_id, action, to_date, at)
        VALUES (${schema}.first_audit_id('2020-01-30') + 115000, 2, 7501, '8', 'granted', now(), now()),
               (${schema}.first_audit_id('2020-01-30') + 150000, 2, 25001, '8', 'ended', NULL, now())`,
-      // Two projects that have members to look at, one of them many, and many others that have none.
+      // Two projects that have members to look at, one many, and many other projects without.
       `INSERT INTO ${schema}.projects (id) SELECT 'x' || n FROM generate_series(3, 1000) n`,
       `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq, next_check_at)
        SELECT CASE WHEN n <= 10000 THEN 3 ELSE 3 + n % 997 END, n::text, now(), 0,
@@ -142,10 +142,10 @@ const filled = Layer.effectDiscard(
 
 const few = 60
 
-// Thirty parts, and the levels of two indexes of each: of the rows of a user, and of all users.
+// Thirty parts, and two indexes' levels in each: by user, and for all users.
 const fewInEachPart = 8 * 30
 
-// A row of the index and one of the table for each change of all memberships.
+// An index row and a table row for each change to all memberships.
 const fewOfAllMembers = 3 * maxBulkRows
 
 const p1 = textParam("p1")
@@ -183,12 +183,12 @@ const missedSinceTomorrow = replayManyParams(
 
 const firstPage = [p1, three, ...cursorParams(undefined)]
 
-/** Pages of the trails of two members with many changes: the first, one in the middle, and the last. */
+/** Pages from two long trails: the first, one in the middle, and the last. */
 const ofMembers = [undefined, "20000.0", "3.0"].flatMap((after) =>
   ["7", "8"].map((userId): Read => {
     const cursor = cursorParams(after === undefined ? undefined : AuditCursor(after))
     const params = [textParam("p2"), three, ...cursor, textParam(userId)]
-    // Both, for a few spans between changes of the user. All rows are in more than 1000 blocks.
+    // Both, for a few spans between the user's changes. All rows are in more than 1000 blocks.
     return [userHistory(name), params, 2 * fewInEachPart + fewOfAllMembers]
   }),
 )
@@ -275,7 +275,7 @@ it.layer(Layer.provideMerge(filled, clientLayer({ ...database, maxConnections: 2
     }),
   )
 
-  /** Undoes what comes of it, so that the others read what they would have read. */
+  /** Undoes its effect, so that the others read what they would have read. */
   const undone = <A, E, R>(work: Effect.Effect<A, E, R>) =>
     Effect.flatMap(PgClient.PgClient, (client) =>
       Effect.flip(client.withTransaction(Effect.flatMap(work, Effect.fail))),

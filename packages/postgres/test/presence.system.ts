@@ -32,7 +32,7 @@ const { occasion, p1 } = Fixture
 const webhook = Fixture.makeWebhook(p1)
 const ref = { projectId: p1, webhookId: webhook.id }
 
-/** Stores that dispatch when they are told to, with an id of their own. */
+/** Stores that dispatch when they are told to, with their own id. */
 const startStores = () => {
   const runtime = ManagedRuntime.make(
     Layer.provideMerge(Layer.fresh(postgresLayer({ schema })), clientLayer({ maxConnections: 3 })),
@@ -67,7 +67,7 @@ const start = () => {
 /** Changes what all dispatchers have reported. */
 const report = (set: string) => here.sql(`UPDATE ${dispatchers} SET ${set}`)
 
-/** The ids of the dispatchers that the database knows. */
+/** The dispatchers' ids that the database knows. */
 const idsOfDispatchers = async () =>
   (await here.sql(`SELECT id FROM ${dispatchers}`)).map(({ id }) => id)
 
@@ -82,7 +82,7 @@ const publish = (url = webhook.url, count = 1) =>
     }),
   )
 
-/** Two dispatchers that know of each other, of which the other one has claimed the only delivery. */
+/** Two dispatchers that know each other. The other one has claimed the only delivery. */
 const startTwo = async () => {
   start()
   const there = startStores()
@@ -353,7 +353,7 @@ const freeLanes = () => report("busy_at = to_timestamp(0)")
 describe("processes that claim at the same time", () => {
   const digits = "0123456789abcdef"
 
-  /** Two that know of each other, with a delivery in each lane. Returns one, and its id. */
+  /** Two that know each other, with a delivery in each lane. Returns one, and its id. */
   const startInLanes = async () => {
     start()
     const there = startStores()
@@ -403,7 +403,7 @@ describe("processes that claim at the same time", () => {
     const locked = PgClient.PgClient.use((client) =>
       client.withTransaction(Effect.andThen(sql(`SELECT ${schema}.lock_lanes('${id}')`), claiming)),
     )
-    // Otherwise it takes the lanes of the other one, which would have claimed nothing for a while.
+    // Otherwise it takes the other's lanes, which would have claimed nothing for a while.
     await report("busy_at = clock_timestamp()")
     expect(await there.run(locked)).toHaveLength(8)
   })
@@ -445,7 +445,7 @@ it("a claim whose answer was lost is made again by the next one, and does not co
   await publish()
   expect(await here.claim()).toHaveLength(1)
   expect(await here.claim()).toEqual([])
-  // The database has made a claim of which this dispatcher knows nothing.
+  // The database has made a claim that this dispatcher does not know.
   await here.sql(`UPDATE ${leases} SET id = nextval('${schema}.lease_ids')`)
   expect(await here.claim()).toMatchObject([{ attemptNumber: 1 }])
 })

@@ -1,4 +1,4 @@
-/** Several processes on one database. Each is a Tenure, or a set of stores, with its own connections. */
+/** Several processes on one database. Each is a Tenure, or a set with all stores, with its own connections. */
 
 import { once } from "node:events"
 import { PgClient } from "@effect/sql-pg"
@@ -78,7 +78,7 @@ const extend = (endDate: EndDate, more: Partial<ChangeContext> = {}) =>
     store.extend({ ...Fixture.change(p1), userId: u1, endDate, ...more }),
   )
 
-/** Makes a project with a webhook of this URL, of which the first event is published. */
+/** Makes a project with a webhook to this URL, whose first event is published. */
 const publishTo = async (tenure: Tenure, url: string): Promise<string> => {
   await tenure.memberships.createProject(projectId)
   const { id } = await tenure.webhooks.create({ projectId, url })
@@ -152,7 +152,7 @@ it("extensions of a membership start where the previous one ended", async () => 
       return yield* (yield* MembershipStore).history(p1, { userId: u1, limit: 1000 })
     }),
   )
-  // Holds for any order of the concurrent extensions.
+  // Holds in whatever order the extensions come.
   const rows = history.toReversed()
   expect(rows).toHaveLength(101)
   for (const [index, { from }] of rows.entries()) expect(from).toBe(rows[index - 1]?.to)
@@ -275,7 +275,7 @@ it("a process is told of its own publication once", () =>
           webhooks.add(webhook, 50, occasion),
           webhooks.remove(p1, webhook.id, occasion),
         )
-      // It listens once it hears of a removal, and has heard of all once it hears of the last.
+      // It listens once it hears about a removal, and has heard about all once it hears about the last.
       yield* Effect.repeat(
         Effect.flatMap(
           Effect.suspend(() => remove()),

@@ -1,4 +1,4 @@
-/** Takes of many clients at the same time: the statements that they share, and what several processes admit. */
+/** Takes by many clients at the same time: the statements that they share, and what several processes admit. */
 
 import { PgClient } from "@effect/sql-pg"
 import { describe, expect, it } from "@effect/vitest"
@@ -63,7 +63,7 @@ const together = { concurrency: "unbounded" } as const
 describe("a statement for several clients", () => {
   type Demand = Parameters<typeof takeManyParams>[0][number]
 
-  /** Takes of a client from an address, and from the two buckets of a key, each with its name and capacity. */
+  /** A client's takes from an address, and from a key's two buckets, each with its name and capacity. */
   const demand = (
     count: number,
     [address, limit]: readonly [string, number],
@@ -91,7 +91,7 @@ describe("a statement for several clients", () => {
     const insert = (key: string) => sql(`INSERT INTO ${buckets} VALUES ('${key}', 0, 0)`)
     const lock = (key: string) => sql(`SELECT 1 FROM ${buckets} WHERE id = '${key}' FOR UPDATE`)
 
-    /** Has rows of these keys, and no others. */
+    /** Has rows for these keys, and no others. */
     const keep = (keys: ReadonlyArray<string>) =>
       Effect.andThen(sql(`DELETE FROM ${buckets}`), Effect.forEach(keys, insert))
 
@@ -189,7 +189,7 @@ describe("a statement for several clients", () => {
     ],
     [
       "a client the tokens that others with another limit leave",
-      // A token of the first is worth two of the second.
+      // A first token is worth two second ones.
       [demand(2, ["both", 4]), demand(9, ["both", 8])],
       ["2 of 2", "4 of 8"],
     ],
@@ -201,7 +201,7 @@ describe("a statement for several clients", () => {
     })
 
   describe("that takes if there is plenty", () => {
-    /** Has rows of these ids, whose buckets are full in a minute. */
+    /** Has rows for these ids, whose buckets are full in a minute. */
     const fill = (ids: ReadonlyArray<string>) =>
       Effect.andThen(
         sql(`DELETE FROM ${buckets}`),
@@ -218,7 +218,7 @@ describe("a statement for several clients", () => {
       readonly burst_full_at: bigint | null
     }>(`SELECT * FROM ${buckets} ORDER BY id`)
 
-    /** What a statement has added to the buckets of each row. */
+    /** What a statement has added to each row's buckets. */
     const added = <A, E>(work: Effect.Effect<A, E, PgClient.PgClient>) =>
       Effect.gen(function* () {
         const before = new Map((yield* stored).map((row) => [row.id, row]))

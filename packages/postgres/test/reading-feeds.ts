@@ -37,13 +37,10 @@ import { clientLayer, dropped, shared, sql } from "./harness.ts"
 
 const { event, occasion, p1, p2 } = Fixture
 
-/** What happens to days: they are closed, they are open again, and one of the past gets its partition. */
+/** What happens to days: they are closed, they are open again, and a past one gets its partition. */
 type Upkeep = "close" | "open" | "create"
 
-/**
- * A step of one of several transactions, or of a reader. After a move, the numbers of transactions go on so much earlier
- * or later.
- */
+/** A step that one transaction takes, or a reader. After a move, transaction numbers go on so much earlier or later. */
 type Step =
   | { readonly do: "publish"; readonly in: number; readonly day: number; readonly to: ProjectId }
   | { readonly do: "commit" | "fail"; readonly in: number }
@@ -53,7 +50,7 @@ type Step =
 
 type Command = Extract<Step, { readonly in: number }>
 
-/** Whose events each of the readers reads. */
+/** Whose events each reader reads. */
 const readers = [[p1], [p1, p2], [p2]] as const
 
 const transactions = 4
@@ -61,7 +58,7 @@ const pastDays = [-3, -2, -1]
 // This one has no partition at first.
 const createdDay = -4
 
-// Most events are of days that are closed, or of none, as if their clocks were wrong.
+// Most events are on closed days, or on none, as if their clocks were wrong.
 const day = fc.constantFrom(...pastDays, createdDay, 0, 9, -99)
 
 const dayMillis = 86_400_000
@@ -98,7 +95,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 )
 
-/** When the transaction of an event began to write, and when it had committed: counts of commands. */
+/** When an event's transaction began to write, and when it had committed: counted in commands. */
 interface Span {
   readonly begun: number
   readonly committed: number
@@ -116,7 +113,7 @@ const movedSnapshot = (snapshot: Snapshot, by: bigint): Snapshot =>
         running: snapshot.running.map((xid) => xid + by),
       }
 
-/** Returns a cursor as a server would have made it with numbers of transactions that are so much greater. */
+/** Returns a cursor as a server would have made it with transaction numbers that are so much greater. */
 const movedCursor = (cursor: FeedCursor, by: bigint): FeedCursor => {
   const { base, epoch, within } = parseFeedCursor(cursor) ?? expect.fail("it is a cursor")
   const moved = (seen: SeenEvents) => ({ ...seen, snapshot: movedSnapshot(seen.snapshot, by) })
@@ -132,7 +129,7 @@ const moveTables = Effect.fnUntraced(function* (by: bigint) {
   expect(yield* sql("SELECT feed.begin_epoch()")).toEqual([{ begin_epoch: true }])
 })
 
-/** A transaction of the host, which does what it is told. Another one begins when it has ended. */
+/** A host transaction, which does what it is told. Another one begins when it has ended. */
 const transaction = Effect.gen(function* () {
   const client = yield* PgClient.PgClient
   const outbox = yield* Outbox
@@ -178,7 +175,7 @@ const transaction = Effect.gen(function* () {
   }
 })
 
-/** A reader of the feed, which goes on from page to page. */
+/** A feed reader, which goes on from page to page. */
 const feedReader = Effect.fnUntraced(function* (
   projects: readonly [ProjectId, ...ReadonlyArray<ProjectId>],
 ) {
@@ -200,7 +197,7 @@ const feedReader = Effect.fnUntraced(function* (
 const suffixOf = (offset: number): string =>
   new Date(Date.now() + offset * dayMillis).toISOString().slice(0, 10).replaceAll("-", "")
 
-// A transaction that has the lock of the table learns of no partition, and fails to store an event in it.
+// A transaction that has locked the table learns about no partition, and fails to store an event in it.
 const createDay = (offset: number): string => `
   DO $$ BEGIN
     SET LOCAL lock_timeout = '50ms';
@@ -219,7 +216,7 @@ const droppingDay = (offset: number) =>
     (table) => `DROP TABLE IF EXISTS feed.${table}_${suffixOf(offset)}`,
   )
 
-/** Empties the tables of a run before, and opens all days. */
+/** Empties the tables from a run before, and opens all days. */
 const begin = Effect.forEach(
   [
     "DELETE FROM feed.events",
@@ -283,7 +280,7 @@ const run = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>, kept = upke
   }))
 })
 
-/** Makes a schema with two projects and partitions of the past. */
+/** Makes a schema with two projects and past partitions. */
 const prepared = Effect.gen(function* () {
   const memberships = yield* MembershipStore
   for (const project of [p1, p2]) yield* memberships.createProject(project, occasion)
@@ -302,7 +299,7 @@ const stores = Layer.unwrap(
   ),
 )
 
-/** Whether a reader misses events in one of the orders. */
+/** Whether a reader misses events in one order. */
 const misses = Effect.fnUntraced(function* (
   orders: ReadonlyArray<ReadonlyArray<Step>>,
   kept = upkeep,
@@ -315,8 +312,8 @@ const misses = Effect.fnUntraced(function* (
 })
 
 /**
- * How many blocks a poll reads that finds nothing new: if no transaction was running at its cursor, and if
- * one was, so that it looks for the events of that, too. Which ones run at the moment is up to other tests.
+ * How many blocks a poll reads that finds nothing new: if no transaction was running at its cursor, and if one was, so
+ * that it looks for that one's events, too. Which ones run at the moment is up to other tests.
  */
 const blocksOfPoll = PgClient.PgClient.use((client) =>
   Effect.gen(function* () {
@@ -339,7 +336,7 @@ const blocksOfPoll = PgClient.PgClient.use((client) =>
 /**
  * Declares the tests.
  *
- * @param seeds - the number of orders of concurrent transactions
+ * @param seeds - how many orders concurrent transactions have
  */
 export const feedOrderSuite = (seeds: number): void => {
   const opened = shared(stores)
@@ -352,7 +349,7 @@ export const feedOrderSuite = (seeds: number): void => {
   const publish = (inHost: number): Step => ({ do: "publish", in: inHost, day: 0, to: p1 })
   const commit = (inHost: number): Step => ({ do: "commit", in: inHost })
   const readOne: Step = { do: "read", by: 0, events: 1 }
-  // The first of them commits, between two pages, what comes before what begins after that.
+  // The first one commits, between two pages, what comes before what begins after that.
   const orders: ReadonlyArray<ReadonlyArray<Step>> = [
     [
       publish(0),

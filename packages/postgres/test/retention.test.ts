@@ -1,4 +1,4 @@
-/** What is deleted when: events, audit rows and idempotency keys by their age, and what is left of deleted projects. */
+/** What is deleted when: events, audit rows and idempotency keys by their age, and what deleted projects have left. */
 
 import { PgClient } from "@effect/sql-pg"
 import { describe, expect, it } from "@effect/vitest"
@@ -59,7 +59,7 @@ const userId = UserId("1001")
 
 const { empty, stores } = ownSchema(schema)
 
-/** Drops all days and parts, and creates those of a new schema. */
+/** Drops all days and parts, and creates those that a new schema has. */
 const resetDays = sql(`
   DO $$ DECLARE part text; BEGIN
     FOR part IN
@@ -101,7 +101,7 @@ const daysAgo = (count: number): number => Date.now() - count * dayMillis
 const createDay = (at: number) =>
   sql(`SELECT ${schema}.create_day('${new Date(at).toISOString().slice(0, 10)}')`)
 
-/** Publishes an event of a time, on a day that has its partition by then. */
+/** Publishes an event with a time, on a day that has its partition by then. */
 const publish = (at: number) =>
   Effect.gen(function* () {
     const id = newEventId(crypto, at)
@@ -132,7 +132,7 @@ const forget = Effect.gen(function* () {
   yield* Effect.repeat(dropOldDay, { while: (rows) => rows.length > 0 })
 })
 
-/** The deliveries of the webhook: ids and states, newest first. */
+/** The webhook's deliveries: ids and states, newest first. */
 const listed = Effect.flatMap(Outbox, (outbox) => outbox.deliveries(ref, { limit: 100 })).pipe(
   Effect.map((all) => all.map(({ eventId, state }) => [eventId, state])),
 )
@@ -145,7 +145,7 @@ const partitions = valuesOf<number>(
    WHERE relnamespace = '${schema}'::regnamespace AND relname ~ '^events_[0-9]{8}$' ORDER BY day`,
 )
 
-/** Drops the partitions of the day after tomorrow. */
+/** Drops the partitions for the day after tomorrow. */
 const dropLast = Effect.suspend(() => {
   const suffix = new Date(daysAgo(-2)).toISOString().slice(0, 10).replaceAll("-", "")
   const tables = ["events", "finished_deliveries", "delivered_runs"]
@@ -344,7 +344,7 @@ describe("a part of the audit trail", () => {
       memberships.extend({ ...change(p1), userId, endDate: EndDate(endDate) }),
     )
 
-  /** The dates of the audit rows of the project or of the user, newest first. */
+  /** The dates in the audit rows for the project or the user, newest first. */
   const history = (user?: UserId) =>
     MembershipStore.use((memberships) => memberships.history(p1, { limit: 10, userId: user })).pipe(
       Effect.map((rows) => rows.map(({ to }) => to)),
@@ -386,7 +386,7 @@ describe("a part of the audit trail", () => {
   })
 
   onMember("does not begin before statements that know nothing of it have ended", function* () {
-    // A statement of the store would be cancelled and repeated when it meets the lock.
+    // A store's statement would be cancelled and repeated when it meets the lock.
     const extension = { ...change(p1), userId, endDate: EndDate(1) }
     const extending = yield* duringSteps(
       sql(`SELECT FROM ${schema}.memberships FOR UPDATE`),
@@ -424,7 +424,7 @@ describe("a part of the audit trail", () => {
 describe("a project that was deleted", () => {
   const members = 2500
 
-  /** Fills a project with more than one batch of everything. */
+  /** Fills a project with more than one batch each. */
   const fill = Effect.fnUntraced(function* (projectId: ProjectId) {
     const memberships = yield* MembershipStore
     yield* memberships.createProject(projectId, occasion)

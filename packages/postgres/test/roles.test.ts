@@ -1,4 +1,4 @@
-/** The roles of the documentation: one that owns the tables, and one that owns nothing, with which all stores are certified. */
+/** The documented roles: one that owns the tables, and one that owns nothing, with which all stores are certified. */
 
 import type { PgClient } from "@effect/sql-pg"
 import { type Fault, createTenure } from "@tenure/core"

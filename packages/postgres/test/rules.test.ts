@@ -65,7 +65,7 @@ const inputs = <A>(arbitrary: fc.Arbitrary<A>, numRuns = 10_000): ReadonlyArray<
 
 const dayMillis = 86_400_000
 
-// Some are near the end of time, where nothing can be added.
+// Some are near the last instant, where nothing can be added.
 const date = fc
   .oneof(fc.nat({ max: 9 }), fc.integer({ min: 2_932_890, max: 2_932_896 }))
   .map((days) => EndDate(days * dayMillis))
@@ -78,7 +78,7 @@ const bulkChange: fc.Arbitrary<BulkChange> = fc.oneof(
   }),
 )
 
-/** The bulk extensions of a project, and the dates that ten members were given between them. */
+/** A project's bulk extensions, and the dates that ten members were given between them. */
 const project = fc.record({
   bulk: fc.array(fc.record({ change: bulkChange, isUndone: fc.boolean() }), { maxLength: 12 }),
   own: fc.array(fc.record({ endDate: date, after: fc.nat({ max: 12 }), by: fc.nat({ max: 1 }) }), {
@@ -167,7 +167,7 @@ const filled = Effect.gen(function* () {
   )
 })
 
-/** The dates of all members, in the order in which they were made. */
+/** All members' dates, in the order in which they were made. */
 const datesBy = (expression: string) =>
   Effect.map(
     sql<{ readonly end_date: Integer }>(
@@ -182,7 +182,7 @@ const datesBy = (expression: string) =>
 
 beforeAll(() => Effect.runPromise(Effect.provide(filled, connected)))
 
-/** The fields of inputs that are parameters in SQL, and their types there. */
+/** The input fields that are parameters in SQL, and their types there. */
 type Columns<Case> = { readonly [Field in keyof Case]?: string }
 
 /** Expects that expressions in SQL have the values that rules in TypeScript have for the same inputs. */
@@ -237,7 +237,7 @@ test("the planner puts the rules into the statements that call them", () =>
   }))
 
 const now = fc.integer({ min: 1_700_000_000_000_000, max: 1_900_000_000_000_000 }).map(Micros)
-// In ten-thousandths of the time in which a bucket becomes full: before, within and beyond that.
+// In ten-thousandths; a bucket becomes full in 10,000: before, within and beyond that.
 const place = fc.integer({ min: -5000, max: 20_000 })
 
 test("a token bucket", () => {
@@ -334,7 +334,7 @@ for (const erased of ["7", "1.5", "a+b.c@d", 'a"b\\c$&', "(?:.*)|[^x]{1}_"].map(
     )
     const data = fc.oneof(leaf, fc.array(leaf), fc.record({ of: fc.array(leaf), inner: leaf }))
     const types = fc.constantFrom("membership.ended", "a.b", "memberships.x").map(EventType)
-    // Of each of five users, which makes 10,000.
+    // By each user, which makes 10,000.
     const cases = inputs(fc.record({ data, type: types }), 2000).map(({ data: given, type }) => ({
       id: EventId(nilId),
       projectId,

@@ -1,16 +1,16 @@
-/** Samples of suites whose tests all run elsewhere. */
+/** Samples from suites whose tests all run elsewhere. */
 
 import { createHash } from "node:crypto"
 import { beforeEach, inject } from "vitest"
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** The seed of the run, which Vitest prints. */
+    /** The run's seed, which Vitest prints. */
     readonly seed: number
   }
 }
 
-/** Skips all tests of a group but one of `every`. The seed of the run decides which. */
+/** Skips all tests in a group but one in `every`. The run's seed decides which. */
 export const sampled = (every: number): void => {
   beforeEach(({ skip, task }) => {
     const hash = createHash("sha256").update(`${inject("seed")} ${task.name}`)

@@ -1,4 +1,4 @@
-/** Servers that the tests of a file have for themselves, statements on any server, and the program `tenure-migrate`. */
+/** Servers for one test file, statements on any server, and the program `tenure-migrate`. */
 
 import { execFile } from "node:child_process"
 import { fileURLToPath } from "node:url"
@@ -7,7 +7,7 @@ import { type PostgresServer, startPostgres } from "@tenure/testing/postgres-ser
 import pg from "pg"
 import { afterAll, beforeAll } from "vitest"
 
-/** Runs statements on a connection of their own. Returns the rows of the last one. */
+/** Runs statements on their own connection. Returns the last one's rows. */
 export const queryAt = async <Row extends pg.QueryResultRow>(
   url: string,
   ...statements: ReadonlyArray<string>
@@ -23,7 +23,7 @@ export const queryAt = async <Row extends pg.QueryResultRow>(
   }
 }
 
-/** Starts a server for the tests of a file. */
+/** Starts a server for a test file. */
 export const ownServer = (settings: Readonly<Record<string, string>> = {}) => {
   let server: PostgresServer | undefined
   beforeAll(async () => {

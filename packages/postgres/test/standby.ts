@@ -15,7 +15,7 @@ export interface Standby {
   readonly stop: () => Promise<void>
 }
 
-/** Starts a standby from a copy of the data of a server, which is down for that. */
+/** Starts a standby from a copy of a server's data. The server is down for that. */
 export const follow = async (primary: PostgresServer): Promise<Standby> => {
   const home = await makeHome()
   const programs = await programsFor(home)

@@ -32,7 +32,7 @@ const encrypt = async () => {
   await query("ALTER SYSTEM SET ssl = on", "SELECT pg_reload_conf()")
 }
 
-/** Starts and closes Tenure. Returns the message of the error if it does not start. */
+/** Starts and closes Tenure. Returns the error's message if it does not start. */
 const refusal = (url: string): Promise<string | undefined> =>
   createTenure({ stores: postgres({ url }) }).then(
     (tenure) => tenure.close().then(() => undefined),

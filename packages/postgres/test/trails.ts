@@ -1,9 +1,9 @@
-/** Trails of changes that may concern a membership. */
+/** Trails with changes that may concern a membership. */
 
 import { UserId } from "@tenure/core/store"
 import fc from "fast-check"
 
-/** The user of the membership. */
+/** The membership's user. */
 export const userId = UserId("7")
 
 const actions = [
@@ -17,7 +17,7 @@ const actions = [
   "bulk_undone",
 ] as const
 
-/** A row of the trail, with dates as days. */
+/** A trail row, with dates as days. */
 interface TrailRow {
   readonly user_id: string | null
   readonly subject: string | null
@@ -28,7 +28,7 @@ interface TrailRow {
   readonly extend_by: number | null
 }
 
-/** Changes in order, each with a number: the day of a date, a number of days, or which bulk extension is undone. */
+/** Changes in order, each with a number: a date's day, how many days, or which bulk extension is undone. */
 export type Changes = ReadonlyArray<readonly [action: TrailRow["action"], number: number]>
 
 /** What changes do one after another to a membership that does not exist at first. */
@@ -62,5 +62,5 @@ export const trailOf = (changes: Changes) => {
   return { rows, isMember }
 }
 
-/** A change, from several of which a trail is made. */
+/** A change in a trail. */
 export const change = fc.tuple(fc.constantFrom(...actions), fc.integer({ min: 1, max: 4 }))

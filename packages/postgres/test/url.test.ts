@@ -1,4 +1,4 @@
-/** URLs of databases. */
+/** Database URLs. */
 
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

@@ -1,18 +1,16 @@
 /**
- * Gates: places at which an operation stands still until a test lets it go on. The statements of the stores
- * run as they are.
- *
- * A row gate is a row-level security policy, whose function PostgreSQL calls for each row that it scans, before
- * it locks the row, again when it rechecks a row that has changed meanwhile, and before it writes a row. A
- * trigger adds a gate at the end of a statement, before it commits. A statement gate holds a statement back
- * before it is sent, so it is between two statements of one operation.
+ * Gates: places at which an operation stands still until a test lets it go on. The stores' statements run as they are.
+ * A row gate is a row-level security policy, whose function PostgreSQL calls for each row that it scans, before it
+ * locks the row, again when it rechecks a row that has changed meanwhile, and before it writes a row. A trigger adds a
+ * gate at the end of a statement, before it commits. A statement gate holds a statement back before it is sent, so it
+ * is between two statements of one operation.
  */
 
 import * as Net from "node:net"
 import { Duplex, Transform } from "node:stream"
 import * as Pg from "pg"
 
-/** The role of the stores. A superuser would bypass the policies. */
+/** The stores' role. A superuser would bypass the policies. */
 export const role = "tenure_gated"
 
 /** The tables that have gates. */
@@ -32,18 +30,18 @@ export const gatedTables = [
   "erasures",
 ] as const
 
-/** What a session of an operation is called. The gates are for the first operation. */
+/** What an operation's session is called. The gates are for the first operation. */
 export const sessionName = (schema: string, slot: "first" | "second"): string => `${schema} ${slot}`
 
 // The dispatcher reports in the background, as many times as a second has passed.
 const isInBackground = `current_query() LIKE '%dispatchers_gone WHERE noticed_by%'`
 
-/** The statements that put gates on the tables of a schema, which the role owns. */
+/** The statements that put gates on a schema's tables, which the role owns. */
 export const installGates = (schema: string, lock: number): ReadonlyArray<string> => [
   `CREATE SEQUENCE ${schema}.gate_visits`,
   `CREATE TABLE ${schema}.gate_stop (visit bigint NOT NULL)`,
   `INSERT INTO ${schema}.gate_stop VALUES (0)`,
-  // Without a limit to the time that it waits, whatever that of the statement is.
+  // It waits without a time limit, whatever the statement's is.
   `CREATE FUNCTION ${schema}.gate_wait(place text) RETURNS void LANGUAGE plpgsql SET lock_timeout = 0 AS $$
    DECLARE
      name CONSTANT text := current_setting('application_name');
@@ -64,7 +62,7 @@ export const installGates = (schema: string, lock: number): ReadonlyArray<string
      IF visited = (SELECT visit FROM ${schema}.gate_stop) THEN PERFORM ${schema}.gate_wait(place); END IF;
      RETURN true;
    END $$`,
-  // Of the triggers of one statement, one is enough.
+  // One trigger for each statement is enough.
   `CREATE FUNCTION ${schema}.gate_at_end() RETURNS trigger LANGUAGE plpgsql AS $$
    DECLARE
      began CONSTANT text := statement_timestamp()::text;
@@ -84,7 +82,7 @@ export const installGates = (schema: string, lock: number): ReadonlyArray<string
   ]),
 ]
 
-/** Where the first operation is stopped: at a visit of row gates, or before it sends a statement; from 1. */
+/** Where the first operation is stopped: at a visit to row gates, or before it sends a statement; from 1. */
 export interface Stop {
   readonly kind: "row" | "statement"
   readonly n: number
@@ -101,7 +99,7 @@ export interface Standing {
 // The messages that begin a statement: Bind, Parse and Query.
 const beginnings = new Set(["B", "P", "Q"].map((letter) => letter.charCodeAt(0)))
 
-/** Makes the gates between the statements of the first operation. */
+/** Makes the gates between the first operation's statements. */
 const statementGates = ({ hostname, port }: URL) => {
   let stopAt = 0
   let sent = 0
@@ -144,7 +142,7 @@ const statementGates = ({ hostname, port }: URL) => {
   }
 }
 
-/** Makes the gates of a schema, on which `installGates` was run. */
+/** Makes the gates for a schema, on which `installGates` was run. */
 export const makeGates = async (url: string, schema: string, lock: number) => {
   const statements = statementGates(new URL(url))
   const client = new Pg.Client({ connectionString: url })
@@ -167,7 +165,7 @@ export const makeGates = async (url: string, schema: string, lock: number) => {
   }
 
   return {
-    /** Makes the sockets of the first operation. */
+    /** Makes the first operation's sockets. */
     stream: statements.stream,
     run,
     open,

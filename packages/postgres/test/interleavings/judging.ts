@@ -1,4 +1,4 @@
-/** Judges what came of two operations that met: it must be what comes of them in one order or the other. */
+/** Judges two operations that met: they must have the effect that they have in one order or the other. */
 
 import { inspect } from "node:util"
 import type { Stop } from "./gates.ts"
@@ -15,7 +15,7 @@ import {
 import { type Operation, operations } from "./operations.ts"
 import type { World } from "./world.ts"
 
-/** Two operations that met, with what came of neither order. */
+/** Two operations that met, with an effect that neither order has. */
 export interface Violation {
   readonly pair: Pair
   readonly stop: Stop
@@ -51,14 +51,14 @@ const ofMembers = new Set([
 interface Exception {
   readonly first: RegExp
   readonly second: RegExp
-  /** What may be of no order. */
+  /** What no order may have. */
   readonly parts: ReadonlyArray<string>
 }
 
 /** What is otherwise, and said to be. */
 const exceptions: ReadonlyArray<Exception> = [
-  // An extension without a condition locks no project. If it began before a bulk extension, it comes before
-  // that in the order of the changes, also if the bulk extension is answered first.
+  // An extension without a condition locks no project. If it began before a bulk extension, it comes first in the
+  // changes, also if the bulk extension is answered first.
   {
     first: /^(extend( twice| once( in another project)?)?|transaction of the host)$/,
     second: /^(extend all|undo)/,
@@ -70,12 +70,12 @@ const exceptions: ReadonlyArray<Exception> = [
     second: /^(grant to a member|import|transaction of the host)$/,
     parts: ["audit trail", "audit trails of members", "feed", "events by sequence", "deliveries"],
   },
-  // The deliveries of a webhook that is removed while an attempt is recorded can be of both: nobody sends them.
+  // A webhook that is removed while an attempt is recorded may have deliveries in both states: nobody sends them.
   { first: /^settle and disable/, second: /^delete/, parts: ["answers", "deliveries"] },
   { first: /^delete/, second: /^settle and disable/, parts: ["answers", "deliveries"] },
 ]
 
-/** Whether it is as in one of the orders, and so is what others read while the first operation stood at its gate. */
+/** Whether it is as in one order, and so is what others read while the first operation stood at its gate. */
 const isLegal = ({ orders, outcome, pair }: Violation): boolean => {
   const excepted = new Set(
     exceptions
@@ -94,7 +94,7 @@ const isLegal = ({ orders, outcome, pair }: Violation): boolean => {
   )
 }
 
-/** Whether all is as in one of the orders at the first look. */
+/** Whether all is as in one order at the first look. */
 const isAmong = (glance: Glance, orders: ReadonlyArray<Order>): boolean =>
   orders.some(
     (order) =>
@@ -103,7 +103,7 @@ const isAmong = (glance: Glance, orders: ReadonlyArray<Order>): boolean =>
       (glance.meanwhile === undefined || isSame(glance.meanwhile, order.glance.meanwhile)),
   )
 
-/** The gates of an operation: at all but the first statement, before which nothing has happened. */
+/** An operation's gates: at all but the first statement, before which nothing has happened. */
 export const stopsOf = async (world: World, operation: Operation): Promise<ReadonlyArray<Stop>> => {
   const { row, statement } = await countGates(world, operation)
   return [
@@ -116,7 +116,7 @@ export const stopsOf = async (world: World, operation: Operation): Promise<Reado
 }
 
 /**
- * Has two operations meet at each of some gates. Returns how often they have met, and what was wrong.
+ * Has two operations meet at each given gate. Returns how often they have met, and what was wrong.
  *
  * @param most - stops after so many violations
  */
@@ -156,7 +156,7 @@ export const titleOf = ({ pair, place, stop }: Violation): string =>
   `“${pair.second.name}” while “${pair.first.name}” stands at ${stop.kind} gate ${stop.n} (${place.name})` +
   (place.wasBlocked ? ", where it waits for a lock" : "")
 
-/** Tells what has happened, and what differs from the orders of the whole operations. */
+/** Tells what has happened, and what differs from both orders. */
 export const explain = (violation: Violation): string => {
   const { orders, outcome, pair } = violation
   const differing = orders.slice(0, 2).map((expected, index) => ({

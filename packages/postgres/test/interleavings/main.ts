@@ -1,7 +1,7 @@
 /**
- * Runs all interleavings of two operations in which the second runs completely while the first stands at one of its
- * gates. Fails if one has come out as neither order. `--first` and `--second` choose operations by the
- * beginnings of their names, and `--workers` says how many pairs run at a time.
+ * Runs all interleavings in which the second operation runs completely while the first stands at one gate. Fails if one
+ * has come out as neither order. `--first` and `--second` choose operations by how their names begin, and `--workers`
+ * says how many pairs run at a time.
  */
 
 import { parseArgs } from "node:util"

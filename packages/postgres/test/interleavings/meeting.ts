@@ -21,10 +21,10 @@ import {
 } from "./operations.ts"
 import type { World } from "./world.ts"
 
-/** Two operations, the first of which has gates. */
+/** Two operations. The first has gates. */
 export type Pair = Readonly<Record<Slot, Operation>>
 
-/** What came of two operations, as far as it takes one look. */
+/** The outcome, as far as it takes one look. */
 export interface Glance {
   readonly answers: Readonly<Record<Slot, unknown>>
   /** The members that others read after the answer to the second, unless that waited for the first. */
@@ -33,7 +33,7 @@ export interface Glance {
   readonly everything: string
 }
 
-/** What came of two operations. */
+/** The outcome after two operations. */
 export interface Outcome {
   readonly seen: Seen
   readonly broken: ReadonlyArray<string>
@@ -90,13 +90,13 @@ const lookAt = async (
   return { broken: [...wrong, ...broken], seen: { answers, meanwhile, ...seen } }
 }
 
-/** A step of an order: an operation, or one of its parts. */
+/** A step in an order: an operation, or a part. */
 interface Step {
   readonly slot: Slot
   readonly part?: Run
 }
 
-/** All orders of the elements of two lists, each of which keeps its own. */
+/** All orders for the elements in two lists, each in its own sequence. */
 const merges = <A>(
   one: ReadonlyArray<A>,
   other: ReadonlyArray<A>,
@@ -125,7 +125,7 @@ const ordersOf = (pair: Pair): ReadonlyArray<ReadonlyArray<Step>> => {
 
 const other = { first: "second", second: "first" } as const
 
-/** Takes the steps of an order. If a part of an operation fails, the others of it are undone. */
+/** Takes an order's steps. If one part fails, the operation's others are undone. */
 const take = async (world: World, pair: Pair, steps: ReadonlyArray<Step>): Promise<Glance> => {
   await world.restore()
   await world.gates.close(undefined)
@@ -148,7 +148,7 @@ const take = async (world: World, pair: Pair, steps: ReadonlyArray<Step>): Promi
   return glance(world, answers, meanwhile)
 }
 
-/** What comes of two operations in one of the orders in which they can run. */
+/** The outcome after two operations in one possible order. */
 export interface Order {
   readonly glance: Glance
   /** Takes a closer look. */
@@ -169,7 +169,7 @@ export const runInOrder = async (world: World, pair: Pair): Promise<ReadonlyArra
   return orders
 }
 
-/** Counts the gates of an operation that runs alone. */
+/** Counts an operation's gates while it runs alone. */
 export const countGates = async (world: World, operation: Operation) => {
   await world.restore()
   await world.gates.close(undefined)

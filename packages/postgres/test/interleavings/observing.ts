@@ -43,7 +43,7 @@ const told = (event: Event) => {
   return { id: event.id, type: event.type, data, sequence, user: data["user_id"] }
 }
 
-/** Reads the feed of the project from a place to its end. */
+/** Reads the project's feed from a place to its end. */
 const readFeed = Effect.fnUntraced(function* (from: FeedStart) {
   const feed = yield* FeedStore
   const events: Array<Event> = []
@@ -58,7 +58,7 @@ const readFeed = Effect.fnUntraced(function* (from: FeedStart) {
   return { events, cursor: at }
 }, orTag)
 
-/** What a reader of the feed has got when the operations overlap, and where it goes on. */
+/** What a reader has got from the feed when the operations overlap, and where it goes on. */
 export interface Reader {
   readonly events: ReadonlyArray<Event>
   readonly cursor: FeedStart
@@ -211,7 +211,7 @@ const announceAll = Effect.fnUntraced(function* (before: ReadonlyArray<Event>) {
   )
 })
 
-/** The dates of all members as if there had been no bulk extension. */
+/** All members' dates as if there had been no bulk extension. */
 const undoAll = Effect.gen(function* () {
   const store = yield* MembershipStore
   for (const { id, undone } of yield* store.bulkExtensions(p1, { after: undefined, limit: 100 })) {

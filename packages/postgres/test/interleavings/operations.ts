@@ -45,17 +45,17 @@ export const [p1, p2, p3] = [ProjectId("p1"), ProjectId("p2"), ProjectId("p3")]
 /** Before everything, in milliseconds since the epoch. */
 export const longAgo = -1e13
 
-/** Whose membership the operations on one change, the others of its project, and somebody without one. */
+/** The member whom operations change, the others in the project, and somebody without a membership. */
 export const own = UserId("1001")
 export const bulk = UserId("1002")
 export const later = UserId("1003")
 const nobody = UserId("1004")
 export const users = [own, bulk, later, nobody]
 
-/** Which of two operations one is. They differ in what they set, so that results show what came of which. */
+/** Whether an operation is the first or the second. They set different values, so that results show which did what. */
 export type Slot = "first" | "second"
 
-/** The names of the webhooks of `p1` that are there before: one is disabled. */
+/** The names for `p1`'s webhooks that are there before: one is disabled. */
 export type WebhookName = "healthy" | "other" | "disabled"
 
 /** What is there before the operations. */
@@ -63,13 +63,13 @@ export interface Setting {
   /** When it was made, in milliseconds since the epoch. */
   readonly at: number
   readonly webhooks: Readonly<Record<WebhookName, StoredWebhook>>
-  /** A claim of a delivery to the healthy webhook. */
+  /** A claim for the healthy webhook. */
   readonly claim: Claim
   /** An event that was delivered to it, together with others. */
   readonly delivered: EventId
-  /** The date that the membership of the operations has. */
+  /** The date that the operations' membership has. */
   readonly expected: EndDate
-  /** The two bulk extensions of the scene. */
+  /** The scene's two bulk extensions. */
   readonly bulkExtensions: readonly [EventId, EventId]
 }
 
@@ -83,13 +83,13 @@ export type Run = (
 export interface Operation {
   readonly name: string
   readonly run: Run
-  /** Calls that it commits together. Those of others may come between them. */
+  /** Calls that it commits together. Others may call between them. */
   readonly parts?: ReadonlyArray<Run>
-  /** Whether its answer may be of several moments, and is not compared. */
+  /** Whether its answer may mix several moments, and is not compared. */
   readonly isNotOne?: boolean
 }
 
-/** The dates that each operation sets. Those of the first are earlier. */
+/** The dates that each operation sets. The first sets earlier ones. */
 const dateOf = (slot: Slot, day: number): EndDate =>
   EndDate(Date.UTC(slot === "first" ? 2031 : 2036, 0, day))
 
@@ -107,7 +107,7 @@ const change = ({ at }: Setting, slot: string, type: EventType, more: object = {
   }),
 })
 
-/** Declares operations of a service. */
+/** Declares a service's operations. */
 const on =
   <Service>(service: Effect.Effect<Service, never, StorePorts>) =>
   (
@@ -124,7 +124,7 @@ const onMemberships = on(MembershipStore)
 const onOutbox = on(Outbox)
 const onWebhooks = on(WebhookStore)
 
-/** The host's key and request: those of both slots are the same. */
+/** The host's key and request: the same in both slots. */
 const once: IdempotencyKey = { owner: "host", key: "a key", fingerprint: "a request" }
 
 const webhookOf = ({ at }: Setting, slot: Slot): StoredWebhook => {
@@ -173,7 +173,7 @@ const settle = (name: string, of: (setting: Setting, slot: Slot) => AttemptResul
     outbox.settle(setting.claim, of(setting, slot)),
   )
 
-/** A change that sets the date of the membership of the operations. */
+/** A change that sets the date for the operations' membership. */
 const ownTo = (setting: Setting, slot: string, endDate: EndDate) => ({
   ...change(setting, slot, knownEventTypes.extended, { user_id: own }),
   userId: own,
@@ -315,7 +315,7 @@ export const operations: ReadonlyArray<Operation> = [
     "list by ends",
     ({ listEnding }) =>
       listEnding(p1, { before: dateOf("second", 300), after: undefined, limit: 10 }),
-    // Each page is of the moment at which it is read.
+    // Each page shows the moment at which it is read.
     { isNotOne: true },
   ),
   onMemberships("create project", ({ createProject }, setting) =>
@@ -404,7 +404,7 @@ export const operations: ReadonlyArray<Operation> = [
   transaction,
 ]
 
-/** What is left of an answer without what differs from run to run. */
+/** An answer without what differs from run to run. */
 export const comparable = (answer: unknown): unknown =>
   isReplayedResponse(answer)
     ? { replayed: answer.answer }
@@ -418,7 +418,7 @@ export const answerOf = ({ isNotOne, run }: Operation, setting: Setting, slot: S
     Effect.catchDefect((defect) => Effect.succeed(`defect: ${String(defect)}`)),
   )
 
-/** What is left of an error. */
+/** An error without that. */
 export const failureOf = (error: unknown): string =>
   typeof error === "object" && error !== null && "_tag" in error
     ? `${String(error._tag)}${"currentEndDate" in error ? ` ${formatEndDate(EndDate(Number(error.currentEndDate)))}` : ""}`

@@ -47,7 +47,6 @@ const occasion: ChangeContext = { origin: hostOrigin, at: 0 }
 /** What the membership has that the operations change: where its date comes from, and which number. */
 export const scenes = ["own date", "date of a bulk extension", "last number of a round"] as const
 
-/** One of them. */
 export type Scene = (typeof scenes)[number]
 
 const tables = [...gatedTables, "expiry_settings", "dispatchers"]
@@ -148,7 +147,7 @@ const populate = Effect.fnUntraced(function* (
   if (scene !== "date of a bulk extension") yield* grantOf(p1, own, past)
   yield* grantOf(p1, later, Date.UTC(2034, 0, 1))
 
-  // One delivery to the healthy webhook is claimed, one to each webhook is open, and one of the others has failed.
+  // One delivery to the healthy webhook is claimed, one to each webhook is open, and another has failed.
   const { claims } = yield* claimEach
   const kept = claims.find((one) => one.webhook.webhookId === webhooks.healthy.id)
   if (kept === undefined) return yield* Effect.die("no claim")
@@ -210,7 +209,7 @@ const populate = Effect.fnUntraced(function* (
 })
 
 /**
- * Makes a world. Each needs a lock, which is a number of its own.
+ * Makes a world. Each needs a lock, its own number.
  *
  * @param sabotage - a statement on its tables, which makes operations wrong
  */

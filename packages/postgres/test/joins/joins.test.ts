@@ -1,4 +1,4 @@
-/** Queries of hosts that join a table of theirs with `memberships_current`, through the libraries. */
+/** Host queries that join a table with `memberships_current`, through the libraries. */
 
 import { readFile } from "node:fs/promises"
 import { type Tenure, createTenure } from "@tenure/core"
@@ -58,7 +58,6 @@ interface Query {
   readonly params: ReadonlyArray<unknown>
 }
 
-/** A node of a plan. */
 interface Plan {
   readonly "Node Type": string
   readonly "Relation Name"?: string
@@ -68,7 +67,7 @@ interface Plan {
   readonly Plans?: ReadonlyArray<Plan>
 }
 
-/** How many rows of large tables each node has read. */
+/** How many rows each node has read from large tables. */
 const rowsReadBy = (node: Plan): ReadonlyArray<number> => [
   /^(?:memberships|users|accounts)$/.test(node["Relation Name"] ?? "")
     ? node["Actual Loops"] * (node["Actual Rows"] + (node["Rows Removed by Filter"] ?? 0))
@@ -76,7 +75,7 @@ const rowsReadBy = (node: Plan): ReadonlyArray<number> => [
   ...(node.Plans ?? []).flatMap(rowsReadBy),
 ]
 
-/** Expects that a query reads about as many rows of large tables as it returns. */
+/** Expects that a query reads about as many rows from large tables as it returns. */
 const expectLittle = async ({ params, sql: statement }: Query, rows: number) => {
   const explained = await database.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${statement}`, [...params])
   const plan: Plan = explained.rows[0]["QUERY PLAN"][0].Plan
@@ -206,7 +205,7 @@ it("the view has the end dates that hold, whatever bulk extensions were made and
   }
 })
 
-/** What is used of the models of Prisma. */
+/** What the tests use from Prisma's models. */
 interface Users {
   findMany(query: object): Promise<ReadonlyArray<object>>
 }

@@ -1,16 +1,16 @@
-/** Prints what the libraries of hosts have to know of the tables, as the catalog of a database has it. */
+/** Prints what hosts' libraries have to know about the tables, as the database's catalog has it. */
 
 import prismaParser from "@prisma/prisma-schema-wasm"
 import { format } from "oxfmt"
 
-/** A column of the view. */
+/** A column in the view. */
 interface Column {
   readonly name: string
   readonly type: string
   readonly comment: string
 }
 
-/** A schema with the tables of Tenure. */
+/** A schema with Tenure's tables. */
 export interface Catalog {
   /** The tables, without their partitions. */
   readonly tables: ReadonlyArray<string>
@@ -41,7 +41,6 @@ interface Names {
   readonly prisma: string
 }
 
-/** The names of types. */
 const types: Readonly<Record<string, Names>> = {
   text: { drizzle: "text(NAME)", typescript: "string", prisma: "String" },
   bigint: {
@@ -205,7 +204,7 @@ export const externalTables = (schema = "tenure"): Array<string> =>
 
 const options = { tabSize: 2, insertSpaces: true }
 
-/** Prints the view for a schema of Prisma. */
+/** Prints the view for a Prisma schema. */
 export const printPrismaSchema = ({ columns, comment }: Catalog): string => {
   const fields = columns.map((column) => {
     const [type, ...attributes] = namesOf(column).prisma.split(" ")

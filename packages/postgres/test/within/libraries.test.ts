@@ -1,4 +1,4 @@
-/** `tenure.within`, with each library of hosts. */
+/** `tenure.within`, with each library that hosts use. */
 
 import { type PromisedServices, type Tenure, createTenure } from "@tenure/core"
 import type { Event } from "@tenure/core/store"
@@ -74,7 +74,7 @@ describe.each(Object.entries(libraries))("a transaction of %s", (name, connect) 
     await tenure.webhooks.create({ projectId, url: "https://receiver.example/" })
   })
 
-  /** Uses the services in a transaction of the library. */
+  /** Uses the services in a transaction by the library. */
   const within = (work: (services: PromisedServices, run: Run) => Promise<unknown>) =>
     library.transaction(async (connection, run) => {
       await work(tenure.within(connection), run)
@@ -250,7 +250,7 @@ describe.each(Object.entries(libraries))("a transaction of %s", (name, connect) 
     expect(await endDate()).toBe(late)
   })
 
-  // The level is the database's matter, and its error that of the library.
+  // The level is the database's matter, and its error the library's.
   it.each(name === "pg" ? ["REPEATABLE READ", "SERIALIZABLE"] : ["SERIALIZABLE"])(
     "that is %s fails with SQLSTATE 40001 if another one has changed the same, and can be repeated",
     async (level) => {

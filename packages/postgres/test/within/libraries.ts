@@ -1,4 +1,4 @@
-/** The libraries with which hosts open transactions, each on the server of the tests. */
+/** The libraries with which hosts open transactions, each on the test server. */
 
 import { EntitySchema, MikroORM } from "@mikro-orm/postgresql"
 import type { Connection } from "@tenure/core/store"
@@ -21,7 +21,7 @@ import {
 } from "../../src/within.ts"
 import { connectPrisma } from "./prisma-client.ts"
 
-/** Runs a statement of the host in its transaction. */
+/** Runs a host statement in its transaction. */
 export type Run = (statement: string) => Promise<unknown>
 
 /** A library, connected to a database. */

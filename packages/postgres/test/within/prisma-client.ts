@@ -1,6 +1,6 @@
 /**
- * The client of Prisma for a schema, as `prisma generate` writes it. The command itself is not installed: it is
- * large, and downloads a program.
+ * The Prisma client for a schema, as `prisma generate` writes it. The command itself is not installed: it is large, and
+ * downloads a program.
  */
 
 import { PrismaPg } from "@prisma/adapter-pg"
@@ -26,7 +26,7 @@ interface Model {
 
 const compiler = "@prisma/client/runtime/query_compiler_fast_bg.postgresql"
 
-/** Returns the class of the client for the files of a schema. Throws what is wrong with them. */
+/** Returns the client class for a schema's files. Throws what is wrong with them. */
 const prismaClientFor = (files: Readonly<Record<string, string>>) => {
   const prismaSchema = Object.entries(files)
   const { datamodel } = JSON.parse(
@@ -45,7 +45,7 @@ const prismaClientFor = (files: Readonly<Record<string, string>>) => {
       getRuntime: () => import(`${compiler}.mjs`),
       getQueryCompilerWasmModule: async () => {
         const { wasm } = await import(`${compiler}.wasm-base64.mjs`)
-        // The types of Node do not have it.
+        // Node's types do not have it.
         const { compile } = Reflect.get(globalThis, "WebAssembly")
         return compile(Buffer.from(wasm, "base64"))
       },
@@ -56,7 +56,7 @@ const prismaClientFor = (files: Readonly<Record<string, string>>) => {
 
 const withoutModels = { "schema.prisma": 'datasource db {\n  provider = "postgresql"\n}\n' }
 
-/** Connects a client to a database, with the models in the files of a schema. */
+/** Connects a client to a database, with the models in a schema's files. */
 export const connectPrisma = (
   url: string,
   files: Readonly<Record<string, string>> = withoutModels,

@@ -248,7 +248,6 @@ const revokeTests = ({ testsAfter }: StoreTests): void => {
   })
 }
 
-/** Declares the tests. */
 export const apiKeyStoreSuite = (on: StoreTests): void => {
   const { test, transactional } = on.testsAfter(prepared)
 
@@ -305,7 +304,6 @@ const ticketOf = (keyId: string): Ticket => ({
   projects: new Set([p1, p2]),
 })
 
-/** Declares the tests. */
 export const ticketStoreSuite = (on: StoreTests): void => {
   const { advance } = on
   const { test } = on.testsAfter(TicketStore)

@@ -25,7 +25,6 @@ const users = Array.from({ length: 23 }, (_, index) => UserId(String(5000 + inde
 
 const large = { events: 1000, bytes: 1_000_000 }
 
-/** Declares the tests. */
 const announcingTests = (tests: StoreTests): void => {
   const { advance, describe } = tests
   const test = announcedOn(tests)
@@ -351,7 +350,6 @@ const announcingTests = (tests: StoreTests): void => {
   })
 }
 
-/** Declares the tests. */
 export const expirySuite = (on: StoreTests): void => {
   if (!on.announcesEnds) {
     return on.test("announces no ends, as the harness says", function* () {
@@ -513,7 +511,6 @@ const saidBy = ({ body }: Event): Said => {
   return data
 }
 
-/** Declares the tests. */
 const announcingModelTests = (on: StoreTests): void =>
   on.property(
     "announces each end date once, and only those that hold, for any sequence of changes, days, sweeps and deaths of processes",

@@ -68,7 +68,6 @@ const held = <A, E>(work: Effect.Effect<A, E, StorePorts>) =>
     return Effect.andThen(Deferred.succeed(mayEnd, undefined), Fiber.join(fiber))
   })
 
-/** Declares the tests. */
 export const feedStoreSuite = (on: StoreTests): void => {
   const { describe } = on
   const { test, transactional, concurrent } = on.testsAfter(prepared)

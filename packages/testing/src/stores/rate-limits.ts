@@ -266,7 +266,6 @@ const timeTests = ({ advance, clockErrorMillis, test }: StoreTests): void => {
   })
 }
 
-/** Declares the tests. */
 export const rateLimitStoreSuite = (on: StoreTests): void => {
   const { advance, test } = on
 
@@ -421,7 +420,6 @@ const ledger = () => {
   }
 }
 
-/** Declares the tests. */
 export const clockTests = (on: StoreTests): void => {
   lockoutTests(on)
   on.property(

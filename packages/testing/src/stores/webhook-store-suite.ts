@@ -297,7 +297,6 @@ const stateTests = ({ advance, testsAfter }: StoreTests): void => {
   })
 }
 
-/** Declares the tests. */
 export const webhookStoreSuite = (on: StoreTests): void => {
   const { test, transactional } = on
 

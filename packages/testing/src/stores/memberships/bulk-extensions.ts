@@ -148,7 +148,6 @@ const undoTests = ({ testsAfter, describe }: StoreTests): void => {
   })
 }
 
-/** Declares the tests. */
 export const bulkExtensionTests = (on: StoreTests): void => {
   const { describe } = on
   const { test } = on.testsAfter(prepared)

@@ -38,7 +38,6 @@ import { everything, gold, observe } from "./every-change.ts"
 const { change, date, draft, once, sequenceOf } = Fixture
 const { in2027, in2028, in2029, manyKindsOfUser, occasion, p1, p2, u1, u2, u3 } = Fixture
 
-/** Declares the tests. */
 export const changingTests = (on: StoreTests): void => {
   const { describe } = on
   const { test } = on.testsAfter(prepared)
@@ -136,7 +135,6 @@ const extendIf = (userId: UserId, expectedEndDate: EndDate, endDate = in2028) =>
 const lengthen = (userId: UserId, endDate: EndDate, more: Partial<Extension> = {}) =>
   extend(userId, endDate, { mode: "neverShorten", ...more })
 
-/** Declares the tests. */
 export const expectingTests = (on: StoreTests): void => {
   const { property } = on
   const { test, transactional } = on.testsAfter(prepared)
@@ -240,7 +238,6 @@ const notedIn = Effect.fnUntraced(function* (result: object | undefined) {
   return Object(eventData(stored)).metadata
 })
 
-/** Declares the tests. */
 export const metadataTests = ({ testsAfter, describe }: StoreTests): void => {
   const { test } = testsAfter(prepared)
   describe("metadata", () => {
@@ -363,7 +360,6 @@ const crowd: ReadonlyArray<DatedMembership> = Array.from({ length: 150 }, (_, in
   endDate: in2028,
 }))
 
-/** Declares the tests. */
 export const importingTests = (on: StoreTests): void => {
   const { test } = on.testsAfter(prepared)
 
@@ -452,7 +448,6 @@ const extendEach = (expected: ReadonlyArray<DatedMembership>, by: (endDate: EndD
     ),
   )
 
-/** Declares the tests. */
 export const farDatesTests = ({ describe, property, test, transactional }: StoreTests): void => {
   describe("far dates", () => {
     property(

@@ -113,7 +113,6 @@ const projectTests = ({ property, test }: StoreTests): void => {
   )
 }
 
-/** Declares the tests. */
 export const onceTests = (on: StoreTests): void => {
   const { test, transactional } = on.testsAfter(observed)
   const kinds = changesAt(on)

@@ -18,7 +18,6 @@ import { countingTests, deletingTests, projectTests } from "./projects.ts"
 import { countingEndsTests, endingListTests, previewingTests, readingTests } from "./reading.ts"
 import { atomicityTests, auditingTests, eventTests, sequenceTests } from "./recording.ts"
 
-/** Declares the tests. */
 export const membershipStoreSuite = (on: StoreTests): void => {
   on.test("responds to a ping", function* () {
     yield* (yield* MembershipStore).ping

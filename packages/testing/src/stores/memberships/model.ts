@@ -122,7 +122,6 @@ const changeLike = Effect.fnUntraced(function* (ledger: Ledger, asked: Membershi
   return next
 })
 
-/** Declares the tests. */
 export const modelTests = ({ property }: StoreTests): void =>
   property(
     "behaves like a map from user ids to end dates, for any sequence of changes",

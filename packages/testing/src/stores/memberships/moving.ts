@@ -290,7 +290,6 @@ const announcedTests = (on: StoreTests): void => {
   })
 }
 
-/** Declares the tests. */
 export const movedTests = (on: StoreTests): void =>
   on.describe("a moved membership", () => {
     movingTests(on)
@@ -339,7 +338,6 @@ const dataOf = Effect.fnUntraced(function* (eventId: EventId) {
   return eventData(yield* (yield* Outbox).find(p1, eventId))
 })
 
-/** Declares the tests. */
 export const erasingTests = (on: StoreTests): void => {
   const { test } = on.testsAfter(told)
 

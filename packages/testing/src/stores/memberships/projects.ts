@@ -23,7 +23,6 @@ import { endDateOf, nowhere, prepared } from "./every-change.ts"
 
 const { apiKey, change, in2027, in2028, in2029, occasion, once, p1, p2, u1, u2, u3 } = Fixture
 
-/** Declares the tests. */
 export const projectTests = (on: StoreTests): void => {
   const { describe } = on
   const { test } = on.testsAfter(prepared)
@@ -112,7 +111,6 @@ const situations = fc.record({
   expectedEndDate: fc.option(dates, { nil: undefined }),
 })
 
-/** Declares the tests. */
 export const countingTests = ({ describe, property }: StoreTests): void => {
   describe("what an extension would do", () => {
     property(
@@ -194,7 +192,6 @@ const nothing = {
   opened: new Set([p2]),
 }
 
-/** Declares the tests. */
 export const deletingTests = (on: StoreTests): void => {
   const { test, transactional } = on.testsAfter(furnished)
 

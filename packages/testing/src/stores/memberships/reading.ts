@@ -173,7 +173,6 @@ const listedIds = (page: Page) =>
     ),
   )
 
-/** Declares the tests. */
 export const readingTests = (on: StoreTests): void => {
   const { describe } = on
   const { test } = on.testsAfter(prepared)
@@ -343,7 +342,6 @@ const follow = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>, on: Stor
   yield* list({ _tag: "List", date: 20, limit: 2, meanwhile: [] })
 })
 
-/** Declares the tests. */
 export const endingListTests = (on: StoreTests): void => {
   const { describe, property, test } = on
   describe("a list of those that end before a date", () => {
@@ -428,7 +426,6 @@ const rangeOf = (first: number, last: number): DayRange => ({
 
 const unasked = { days: undefined, change: undefined }
 
-/** Declares the tests. */
 export const countingEndsTests = ({ describe, test }: StoreTests): void => {
   describe("countEnds", () => {
     test("counts the days around today, the active, and those that end soon", function* () {
@@ -569,7 +566,6 @@ const receivers = fc.array(
   { maxLength: 14 },
 )
 
-/** Declares the tests. */
 export const previewingTests = ({ describe, property, test }: StoreTests): void => {
   describe("previewPublication", () => {
     property(

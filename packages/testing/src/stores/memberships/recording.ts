@@ -70,7 +70,6 @@ const soon = Effect.fnUntraced(function* <E, R>(check: Effect.Effect<void, E, R>
   }
 })
 
-/** Declares the tests. */
 export const atomicityTests = (on: StoreTests): void => {
   const { test, transactional } = on.testsAfter(prepared)
 
@@ -166,7 +165,6 @@ const trailOf = (projectId: typeof p1 | undefined) =>
     ),
   )
 
-/** Declares the tests. */
 export const auditingTests = ({ describe, test, transactional }: StoreTests): void => {
   describe("the audit trail", () => {
     test("has who changed webhooks, and only of changes", function* () {
@@ -299,7 +297,6 @@ export const auditingTests = ({ describe, test, transactional }: StoreTests): vo
   })
 }
 
-/** Declares the tests. */
 export const eventTests = ({ testsAfter, describe }: StoreTests): void => {
   const { test } = testsAfter(prepared)
   describe("events", () => {
@@ -495,7 +492,6 @@ const sequenceConcurrencyTests = ({ test }: StoreTests): void => {
   )
 }
 
-/** Declares the tests. */
 export const sequenceTests = (on: StoreTests): void => {
   const { describe, property } = on
   sequenceConcurrencyTests(on)

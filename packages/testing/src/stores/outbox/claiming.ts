@@ -255,7 +255,6 @@ const leaseTests = ({ advance, test }: StoreTests): void => {
   })
 }
 
-/** Declares the tests. */
 export const claimingTests = (on: StoreTests): void => {
   on.describe("claim", () => {
     limitTests(on)
@@ -374,7 +373,6 @@ const aheadTests = ({ test }: StoreTests): void => {
   })
 }
 
-/** Declares the tests. */
 export const concurrencyTests = (on: StoreTests): void => {
   on.describe("the concurrency of a webhook", () => {
     byOutcomeTests(on)
@@ -385,7 +383,6 @@ export const concurrencyTests = (on: StoreTests): void => {
 /** Prepares an outbox and a project with one webhook that has a rate: one attempt a second, unless given. */
 const preparedRate = (more: Partial<StoredWebhook> = {}) => preparedWith({ rate: 1, ...more })
 
-/** Declares the tests. */
 export const rateTests = (on: StoreTests): void => {
   const { advance, test } = on
 
@@ -505,7 +502,6 @@ const claimedWebhook = ({ id, secret, url }: StoredWebhook): Claim["webhook"] =>
   concurrency: 100,
 })
 
-/** Declares the tests. */
 export const publishingTests = ({ describe, test }: StoreTests): void => {
   describe("publish", () => {
     test("creates a delivery for each webhook of the project, with everything to send", function* () {
@@ -577,7 +573,6 @@ export const publishingTests = ({ describe, test }: StoreTests): void => {
   })
 }
 
-/** Declares the tests. */
 export const changesTests = ({ describe, test }: StoreTests): void => {
   describe("changes", () => {
     test("waits for a publication", function* () {
@@ -606,7 +601,6 @@ export const changesTests = ({ describe, test }: StoreTests): void => {
   })
 }
 
-/** Declares the tests. */
 export const transactionTests = ({ transactional }: StoreTests): void => {
   transactional("publishes nothing in a transaction of the host that fails", function* () {
     const { outbox, webhook } = yield* preparedWebhook

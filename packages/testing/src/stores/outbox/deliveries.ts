@@ -192,7 +192,6 @@ const replayTests = (on: StoreTests): void => {
   })
 }
 
-/** Declares the tests. */
 export const deliveriesTests = (on: StoreTests): void => {
   on.describe("deliveries", () => {
     listTests(on)
@@ -206,7 +205,6 @@ const expectHours = (millis: number | undefined, hours: number): void => {
   expect(millis).toBeLessThan((hours + 1) * hour)
 }
 
-/** Declares the tests. */
 export const backlogTests = (on: StoreTests): void => {
   const { advance, describe, test } = on
 
@@ -365,7 +363,6 @@ const inEachState = Effect.gen(function* () {
   return { outbox, published, webhooks }
 })
 
-/** Declares the tests. */
 export const findingTests = ({ describe, test }: StoreTests): void => {
   describe("find", () => {
     test("returns an event with its deliveries in all states, as they are listed", function* () {
@@ -545,7 +542,6 @@ const expectLists = Effect.fnUntraced(function* (
   }
 })
 
-/** Declares the tests. */
 export const listsTests = ({ property }: StoreTests): void => {
   property(
     "lists what became of deliveries, whichever were settled together or replayed",

@@ -14,7 +14,6 @@ import { backlogTests, deliveriesTests, findingTests, listsTests } from "./deliv
 import { orderingTests, replayingTests } from "./ordering.ts"
 import { activityTests, disabledTests, failingTests, settlingTests } from "./settling.ts"
 
-/** Declares the tests. */
 export const outboxSuite = (on: StoreTests): void => {
   on.test("responds to a ping", function* () {
     yield* (yield* Outbox).ping

@@ -250,7 +250,6 @@ const orderProperty = ({ advance, property }: StoreTests): void =>
     }),
   )
 
-/** Declares the tests. */
 export const orderingTests = (on: StoreTests): void => {
   on.describe("an ordered webhook", () => {
     turnTests(on)
@@ -324,7 +323,6 @@ const overtakingProperty = ({ advance, property }: StoreTests): void =>
     }),
   )
 
-/** Declares the tests. */
 export const replayingTests = (on: StoreTests): void => {
   const { describe, test } = on
   describe("a replay of many events", () => {

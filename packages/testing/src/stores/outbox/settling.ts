@@ -45,7 +45,6 @@ import {
   webhookIdsOf,
 } from "./steps.ts"
 
-/** Declares the tests. */
 export const settlingTests = ({ advance, describe, test }: StoreTests): void => {
   describe("settle", () => {
     test("ends a successful delivery", function* () {
@@ -136,7 +135,6 @@ const failingFor = (
   failingSince: number,
 ): FailingAnnouncement => ({ percent, failingSince, event: event(p1, `failing.${percent}`) })
 
-/** Declares the tests. */
 export const failingTests = ({ advance, describe, test }: StoreTests): void => {
   describe("a failing webhook", () => {
     test("is announced once for each share of a run of failures, before it is disabled", function* () {
@@ -291,7 +289,6 @@ const disabled = Effect.gen(function* () {
   return { ...world, other }
 })
 
-/** Declares the tests. */
 export const disabledTests = ({ advance, describe, test }: StoreTests): void => {
   describe("a disabled webhook", () => {
     test.each([
@@ -572,7 +569,6 @@ const troubleTests = ({ advance, testsAfter, describe }: StoreTests): void => {
   })
 }
 
-/** Declares the tests. */
 export const activityTests = (on: StoreTests): void => {
   const { advance, describe, test } = on
 
