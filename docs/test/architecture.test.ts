@@ -1,4 +1,4 @@
-/** The page of the architecture is what the sources are. */
+/** The architecture page describes the sources as they are. */
 
 import { existsSync } from "node:fs"
 import { dirname } from "node:path"
@@ -8,7 +8,7 @@ import { circularIn, edges, entryPoints, groupBy, modules, packageOf } from "./m
 
 const page = read("docs/internals/architecture.md")
 
-/** The rows of the table with the given head, without the head. */
+/** The rows in the table with the given head, without the head. */
 const tableOf = (head: string): ReadonlyArray<ReadonlyArray<string>> => {
   const lines = page.split("\n")
   const start = lines.findIndex((line) => line.startsWith(`| ${head} `))
@@ -24,13 +24,13 @@ const tableOf = (head: string): ReadonlyArray<ReadonlyArray<string>> => {
 const codeIn = (text: string): ReadonlyArray<string> =>
   [...text.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code)
 
-/** The folder of a module as the page names it: `core/base`, `console/page/parts`. */
+/** A module's folder as the page names it: `core/base`, `console/page/parts`. */
 const folderOf = (path: string): string =>
   dirname(path)
     .replace(/^packages\//, "")
     .replace(/\/src(?=\/|$)/, "")
 
-/** The folders that a row allows. `all above` means those of the same package. */
+/** The folders that a row allows. `all above` means those in the same package. */
 const allowed = new Map<string, ReadonlySet<string>>()
 for (const [name = "", , may = ""] of tableOf("folder")) {
   const [folder = ""] = codeIn(name)

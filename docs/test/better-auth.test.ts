@@ -1,4 +1,4 @@
-/** The code of `docs/hosts/better-auth.md` runs, in Better Auth. */
+/** The code in `docs/hosts/better-auth.md` runs, in Better Auth. */
 
 import { testTenure } from "@tenure/testing"
 import { memoryAdapter } from "better-auth/adapters/memory"

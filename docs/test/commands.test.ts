@@ -1,4 +1,4 @@
-/** The commands of npm that pages name: their scripts exist, and what READMEs install is enough. */
+/** The npm commands that pages name: their scripts exist, and what READMEs install is enough. */
 
 import { existsSync } from "node:fs"
 import { isBuiltin } from "node:module"
@@ -12,7 +12,7 @@ const scriptsOf = (folder: string): ReadonlyArray<string> => {
 
 const scripts = scriptsOf(".")
 
-/** A script, and the folder that has it. Those of npm itself need no `run`. */
+/** A script, and the folder that has it. npm's own need no `run`. */
 const call =
   /\bnpm (?:run (?:--silent )?([\w:-]+)|(start|test)\b)[^\n`|]*?(?:--prefix ([\w./-]+)|$|[\n`|])/gm
 const prefixed = /\bnpm run --silent --prefix ([\w./-]+) ([\w:-]+)/g
@@ -72,7 +72,7 @@ it("passes only flags that a script has", () => {
   expect(wrong).toEqual([])
 })
 
-/** The package of an import, unless the runtime has it. */
+/** An import's package, unless the runtime has it. */
 const packageOf = (path: string): ReadonlyArray<string> => {
   if (isBuiltin(path) || path.startsWith(".")) return []
   const [, name = path] = /^((?:@[^/]+\/)?[^/]+)/.exec(path) ?? []

@@ -1,4 +1,4 @@
-/** The code of `docs/concepts.md` does what the page says. */
+/** The code in `docs/concepts.md` does what the page says. */
 
 import { testTenure } from "@tenure/testing"
 import { expect, it, onTestFinished, vi } from "vitest"
@@ -14,7 +14,7 @@ const example = (number: number) => import(`${folder}/docs-concepts.md-${number}
 const setUp = async () => {
   const { clock, close, tenure } = await testTenure({ start })
   onTestFinished(close)
-  // The code of the page reads the time of the process.
+  // The page's code reads the time from the process.
   vi.useFakeTimers({ now: start, toFake: ["Date"] })
   onTestFinished(() => void vi.useRealTimers())
   await tenure.memberships.createProject("p1")

@@ -1,4 +1,4 @@
-/** The doc comments of the services name the errors of their methods: their promises reject with them. */
+/** The services' doc comments name the errors that their methods' promises reject with. */
 
 import { expect, it } from "vitest"
 import { read } from "./examples.ts"
@@ -11,7 +11,7 @@ const services = [
   "webhooks/published-events",
 ].map((name) => [name, read(`packages/core/src/${name}.ts`)] as const)
 
-// The doc comment of a service with the word after it, and the doc comment of a method with its type.
+// A service's doc comment with the word after it, and a method's with its type.
 const service =
   /\/\*\*((?:(?!\*\/).)*)\*\/\s*export class \w+ extends Context\.Service<(.*?)\n>\(\)/gs
 const method = /\/\*\*((?:(?!\*\/).)*)\*\/\s*readonly (\w+): ((?:(?!\n\n|\n {4}\/\*\*).)*)/gs
@@ -19,9 +19,9 @@ const method = /\/\*\*((?:(?!\*\/).)*)\*\/\s*readonly (\w+): ((?:(?!\n\n|\n {4}\
 const error =
   /\b(?:Invalid\w+|\w+(?:NotFound|NotInFuture|Conflict|Disabled|Reached|Revoked|Unavailable))\b/g
 
-/** The errors of a type; `Failure` stands for those that every method has. */
+/** A type's errors; `Failure` stands for those that every method has. */
 const errorsOf = (type: string): ReadonlyArray<string> => [
-  // The argument `idempotencyKey` tells of its own.
+  // The argument `idempotencyKey` tells its own.
   ...(type.replace("IdempotencyConflict", "").match(error) ?? []),
   ...(/\bFailure\b/.test(type) ? ["InvalidInput", "StoreUnavailable"] : []),
 ]
@@ -43,7 +43,7 @@ it.each(methods)("%s", (_name, comment, errors) => {
   expect(errors.filter((one) => !comment.includes(`\`${one}\``))).toEqual([])
 })
 
-// In a sentence: names of services and modules stand alone.
+// In a sentence: service and module names stand alone.
 const ownPackage = /["'`][^"'`\n]* @tenure\/[^"'`\n]*["'`]/
 
 it("messages name what users install, and not the packages that it consists of", () => {

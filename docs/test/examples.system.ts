@@ -1,4 +1,4 @@
-/** The examples of the documentation have no type errors, and work as pasted. */
+/** The documented examples have no type errors, and work as pasted. */
 
 import { execFile } from "node:child_process"
 import { once } from "node:events"
@@ -44,7 +44,7 @@ describe("the examples of the documentation", () => {
   })
 
   it("are type-correct", async () => {
-    // Several threads would do much of the work twice.
+    // Several threads would do much work twice.
     const options = ["--singleThreaded", "-p", folder]
     const tsc = promisify(execFile)(`${root}/node_modules/.bin/tsc`, options)
     const faults = await tsc.then(() => "").catch(({ stdout }) => String(stdout))
@@ -174,7 +174,7 @@ describe("the example of a README works as pasted:", () => {
   })
 })
 
-/** Starts the server of a page, by the number of its example, until the test has ended. */
+/** Starts a page's server, by its example's number, until the test has ended. */
 const startPage = async (page: string, example: number, variables = {}): Promise<number> => {
   const port = await freePort()
   const { stop } = await listen(`${folder}/docs-hosts-${page}.md-${example}.ts`, port, variables)

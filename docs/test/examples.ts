@@ -1,17 +1,17 @@
-/** The TypeScript in the documentation: in Markdown files, and in doc comments of the sources. */
+/** The TypeScript in the documentation: in Markdown files, and in doc comments. */
 
 import { readFileSync } from "node:fs"
 import { glob, mkdir, rm, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 
-/** The root of the repository. */
+/** The repository's root. */
 export const root = fileURLToPath(new URL("../..", import.meta.url))
 
-/** Returns the text of a file of the repository. */
+/** Returns the text in a file from the repository. */
 export const read = (path: string): string => readFileSync(join(root, path), "utf8")
 
-/** Returns the files of the repository that match a pattern, in order. */
+/** Returns the repository's files that match a pattern, in order. */
 export const filesOf = async (
   ...patterns: ReadonlyArray<string>
 ): Promise<ReadonlyArray<string>> => {
@@ -21,13 +21,12 @@ export const filesOf = async (
   return files.toSorted()
 }
 
-/** Returns the blocks of code of a page in a language. */
+/** Returns a page's code blocks in a language. */
 export const blocksIn = (text: string, language: string): ReadonlyArray<string> =>
   [...text.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\`$`, "gms"))].map(
     ([, code = ""]) => code,
   )
 
-/** A piece of code. */
 export interface Example {
   /** Such as `README.md-1`, by file and place. */
   readonly name: string
@@ -37,7 +36,7 @@ export interface Example {
 // On the site, a block between `<!-- tabs -->` and `<!-- /tabs -->` has its title in brackets.
 const fence = /^```ts(?: \[[^\]\n]+\])?\n(.*?)^```$/gms
 
-/** The text of the doc comments of a source, without their stars. */
+/** The doc comments' text in a source, without their stars. */
 const docComments = (source: string): string =>
   [...source.matchAll(/\/\*\*.*?\*\//gs)]
     .map(([comment]) => comment.replaceAll(/^[ \t]*\* ?/gm, ""))
@@ -53,10 +52,10 @@ export const examplesIn = (path: string): ReadonlyArray<Example> => {
   }))
 }
 
-// The hosts of these pages are installed by `npm run hosts` alone, which tests them.
+// These pages' hosts are installed by `npm run hosts` alone, which tests them.
 const elsewhere = /^docs\/hosts\/(bun|deno|h3|nest|next)\.md$/
 
-/** All examples, except for those of hosts that are not installed. */
+/** All examples, except for hosts that are not installed. */
 export const findExamples = async (): Promise<ReadonlyArray<Example>> => {
   const files = await filesOf(
     "README.md",

@@ -1,4 +1,4 @@
-/** The consumer of `docs/feed.md` makes one mail of each event, whatever breaks. */
+/** The consumer in `docs/feed.md` makes one mail for each event, whatever breaks. */
 
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
@@ -68,7 +68,7 @@ const countMails = async (): Promise<number> => {
   return rows[0].mails
 }
 
-/** Waits until there is a mail of each event, and expects that no event has two. */
+/** Waits until there is a mail for each event, and expects that no event has two. */
 const expectMails = async (events: number) => {
   await expect.poll(countMails).toBeGreaterThanOrEqual(events)
   const { rows } = await database.query("SELECT DISTINCT event_id FROM mails")
@@ -81,7 +81,7 @@ interface Break {
   readonly isSent: boolean
 }
 
-/** A pool whose connections break at some of the statements, counted together. */
+/** A pool whose connections break at some statements, counted together. */
 const breaking = (breaks: ReadonlyArray<Break>) => {
   let statement = 0
   class Breaking extends pg.Client {

@@ -1,4 +1,4 @@
-/** The session on the page of the HTTP API, pasted into a shell. */
+/** The session on the HTTP API page, pasted into a shell. */
 
 import { execFile, execFileSync } from "node:child_process"
 import { mkdtemp, rm } from "node:fs/promises"
@@ -27,7 +27,7 @@ interface Answer {
     | ReadonlyArray<Readonly<Record<string, unknown>>>
 }
 
-// Every answer on a line of its own.
+// Every answer on its own line.
 const prelude = 'set -euo pipefail\ncurl() { command curl -sS "$@"; echo; }\n'
 
 it.skipIf(!hasCurl())("the session works as pasted", async () => {

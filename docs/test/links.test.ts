@@ -1,3 +1,5 @@
+/** The links between pages lead to files and headings that exist. */
+
 import { existsSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { describe, expect, it } from "vitest"
@@ -13,7 +15,7 @@ const files = await filesOf(
 
 const proseOf = (path: string): string => read(path).replaceAll(/^ *```.*?^ *```$/gms, "")
 
-/** The fragments of a page's headings, as GitHub writes them. */
+/** The fragments for a page's headings, as GitHub writes them. */
 const fragmentsOf = (path: string): ReadonlyArray<string> =>
   [...proseOf(path).matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) =>
     heading
@@ -22,7 +24,7 @@ const fragmentsOf = (path: string): ReadonlyArray<string> =>
       .replaceAll(" ", "-"),
   )
 
-/** What is wrong with a link of a page, if anything is. */
+/** What is wrong with a page's link, if anything is. */
 const faultOf = (page: string, link: string): string | undefined => {
   const [path = "", fragment] = link.split("#")
   const target = path === "" ? page : join(dirname(page), path)

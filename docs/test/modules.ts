@@ -1,10 +1,10 @@
-/** The modules of the packages, and which of them import which. */
+/** The packages' modules, and which import which. */
 
 import { existsSync } from "node:fs"
 import { dirname, join, relative } from "node:path"
 import { filesOf, read, root } from "./examples.ts"
 
-/** An import of one module by another. */
+/** An import by another module. */
 export interface Edge {
   readonly from: string
   readonly to: string
@@ -13,10 +13,10 @@ export interface Edge {
 
 const sources = await filesOf("packages/*/{src,page}/**/*.{ts,tsx}")
 
-/** The paths of all modules from the root of the repository. */
+/** All modules' paths from the repository's root. */
 export const modules = sources.filter((path) => !path.endsWith(".d.ts"))
 
-/** Returns the package of a module, by its folder. */
+/** Returns a module's package, by its folder. */
 export const packageOf = (path: string): string => path.split("/")[1] ?? ""
 
 interface Manifest {
@@ -57,7 +57,7 @@ const statement =
   /^(?:import|export) (type )?(?:(\{[^}]*\}|\* as \w+|\*|\w+(?:, \{[^}]*\})?) from )?"([^"]+)"/gm
 const lazy = /\bimport\("([^"]+)"\)/g
 
-/** Whether all names between the braces of an import are types. */
+/** Whether all names between an import's braces are types. */
 const areTypes = (names: string): boolean =>
   names.startsWith("{") &&
   names
@@ -80,10 +80,10 @@ const edgesOf = (from: string): ReadonlyArray<Edge> => {
   return edges
 }
 
-/** All imports of modules by modules. */
+/** All modules' imports. */
 export const edges: ReadonlyArray<Edge> = modules.flatMap(edgesOf)
 
-/** Returns the imports by a key of theirs. */
+/** Returns the imports by a key. */
 export const groupBy = (
   given: ReadonlyArray<Edge>,
   keyOf: (edge: Edge) => string,

@@ -1,4 +1,4 @@
-/** The page for monitoring, and the queries of the dashboard and the alerts, against the metrics that there are. */
+/** The monitoring page, and the queries in the dashboard and the alerts, against the metrics that there are. */
 
 import { parser } from "@prometheus-io/lezer-promql"
 import { instruments, prometheusName } from "@tenure/core/internal"
@@ -27,7 +27,7 @@ const alerts: { readonly groups: ReadonlyArray<{ readonly rules: ReadonlyArray<R
   read(`${folder}/alerts.yaml`),
 )
 
-/** A query, with the text that shows each of its series. */
+/** A query, with the text that shows each series. */
 interface Query {
   readonly name: string
   readonly expr: string
@@ -61,10 +61,10 @@ const namesOf = (name: string, type: string): ReadonlyArray<string> => {
 
 const labelOf = (attribute: string): string => attribute.replaceAll(/\W/g, "_")
 
-// `up` and the labels of a target are Prometheus' own.
+// `up` and a target's labels are Prometheus' own.
 const ofTarget = ["job", "instance", "le"]
 
-/** The labels of each metric. */
+/** Each metric's labels. */
 const labelsByMetric = new Map<string, ReadonlyArray<string>>([["up", ofTarget]])
 for (const [name, { attributes, type }] of Object.entries(instruments)) {
   for (const one of namesOf(name, type)) {
@@ -72,10 +72,10 @@ for (const [name, { attributes, type }] of Object.entries(instruments)) {
   }
 }
 
-// The names of databases, which are there if there are several.
+// Databases' names, which are there if there are several.
 const databaseLabels = ["tenure_database_name", "db_client_connection_pool_name"]
 
-/** The texts of all nodes of some types in a query, which must be valid. */
+/** All nodes' texts of some types in a query, which must be valid. */
 const partsOf = (query: string, ...types: ReadonlyArray<string>): ReadonlyArray<string> => {
   const found: Array<string> = []
   parser.parse(query).iterate({
@@ -89,11 +89,11 @@ const partsOf = (query: string, ...types: ReadonlyArray<string>): ReadonlyArray<
 
 const metricsIn = (expr: string): ReadonlyArray<string> => partsOf(expr, "Identifier")
 
-/** The labels that metrics of a query have. */
+/** The labels that a query's metrics have. */
 const labelsIn = (expr: string): ReadonlyArray<string> =>
   metricsIn(expr).flatMap((metric) => labelsByMetric.get(metric) ?? [])
 
-/** The labels of the series that a query returns. */
+/** The labels on the series that a query returns. */
 const labelsOf = (expr: string): ReadonlyArray<string> => {
   if (partsOf(expr, "AggregateExpr").length === 0) return labelsIn(expr)
   return partsOf(expr, "GroupingLabels").flatMap((by) => by.match(/\w+/g) ?? [])

@@ -1,3 +1,5 @@
+/** The options page, and the doc comments behind it. */
+
 import { expect, it } from "vitest"
 import { root } from "./examples.ts"
 import { allOptions, flatten, optionsPart } from "./options.ts"

@@ -36,13 +36,13 @@ interface Options {
 /** A function that has options. */
 export interface Section {
   readonly title: string
-  /** Where the options are defined, a pattern of paths in packages/. */
+  /** Where the options are defined, a pattern for paths in packages/. */
   readonly sources: string
   readonly options: Options
   readonly note: string | undefined
 }
 
-/** Describes the options of a function that a module exports. */
+/** Describes an exported function's options. */
 const of = (
   name: string,
   module: string,
@@ -123,7 +123,7 @@ const textOf = (comment: string): string =>
     .replaceAll(/\s+/g, " ")
     .trim()
 
-/** Reads the doc comments of definitions, by the name of the option. */
+/** Reads the definitions' doc comments, by the option's name. */
 const readComments = async (sources: string): Promise<ReadonlyMap<string, ReadonlySet<string>>> => {
   const comments = new Map<string, Set<string>>()
   for (const file of await filesOf(`packages/${sources}`)) {
@@ -143,7 +143,7 @@ const printed = (value: unknown): string | undefined => {
   return parts.length === 0 ? undefined : `{ ${parts.join(", ")} }`
 }
 
-/** An option with all that the page says of it. */
+/** An option with all that the page says about it. */
 export interface Entry {
   readonly setting: AnySetting
   /** Such as `webhooks.timeout`. */
@@ -158,7 +158,7 @@ export interface Entry {
 
 type Comments = Awaited<ReturnType<typeof readComments>>
 
-/** The doc comment of an option. Of several options with one name, the one that tells this default. */
+/** An option's doc comment. If several have its name, the one that tells this default. */
 const commentOf = (comments: Comments, name: string, value: string | undefined): string => {
   const [first = "", ...others] = comments.get(name) ?? []
   if (others.length === 0) return first
@@ -185,7 +185,7 @@ export interface Filled extends Section {
   readonly entries: ReadonlyArray<Entry>
 }
 
-/** Reads the options of a section. */
+/** Reads a section's options. */
 export const fill = async (section: Section): Promise<Filled> => ({
   ...section,
   entries: entriesOf(section.options.fields, await readComments(section.sources)),
@@ -194,7 +194,7 @@ export const fill = async (section: Section): Promise<Filled> => ({
 /** All options, by section. */
 export const allOptions = (): Promise<ReadonlyArray<Filled>> => Promise.all(sections.map(fill))
 
-/** All options, with those of options. */
+/** All options, with those that options have. */
 export const flatten = (entries: ReadonlyArray<Entry>): ReadonlyArray<Entry> =>
   entries.flatMap((entry) => [entry, ...flatten(entry.entries)])
 
@@ -207,7 +207,7 @@ const describe = ({ entries, expected, isRequired, text }: Entry): string => {
   return `${text}${necessity}${takes}`
 }
 
-/** Writes the lines of entries. One that an earlier entry describes names that one. */
+/** Writes the entries' lines. One that an earlier entry describes names that one. */
 const linesOf = (
   entries: ReadonlyArray<Entry>,
   place: string,
@@ -233,7 +233,7 @@ An invalid or unknown option is an \`InvalidInput\` error, which names the optio
 This page is generated from the definitions: \`npx vitest run --config vitest.workspace.ts docs/test/options --update\`.
 `
 
-/** Writes the part of the page that has the options. */
+/** Writes the options on the page. */
 export const optionsPart = async (): Promise<string> => {
   const described = new Map<string, string>()
   const parts = (await allOptions()).flatMap(({ entries, note, title }) => [

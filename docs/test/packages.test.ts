@@ -1,3 +1,5 @@
+/** The published packages' manifests and READMEs. */
+
 import { existsSync } from "node:fs"
 import { dirname } from "node:path"
 import { describe, expect, it } from "vitest"

@@ -1,4 +1,4 @@
-/** The playground of the site in a browser: without the site around it, which takes a minute to build. */
+/** The site's playground in a browser: without the site around it, which takes a minute to build. */
 
 import { build } from "esbuild"
 import type { Browser, Page } from "playwright-core"

@@ -1,4 +1,4 @@
-/** The SQL and the backup of the pages for operators, on real tables. */
+/** The SQL and the backup on the operators' pages, on real tables. */
 
 import { execFile } from "node:child_process"
 import { globSync } from "node:fs"
@@ -22,7 +22,7 @@ const projectId = "p1"
 const userId = "1001"
 const endDate = "2099-01-01T00:00:00.000Z"
 
-/** The code of a section of a page, in a language. */
+/** The code in a page's section, in a language. */
 const codeOf = (page: string, heading: string, language: "sql" | "sh"): ReadonlyArray<string> => {
   const [, rest = ""] = read(`docs/${page}`).split(`\n## ${heading}\n`)
   return blocksIn(rest.split("\n## ")[0] ?? "", language)
@@ -112,7 +112,7 @@ describe("a backup", () => {
 })
 
 describe("an alert", () => {
-  // What makes the query return rows, in the order of the page.
+  // What makes the query return rows, in the page's order.
   const causes = [
     `INSERT INTO tenure.deliveries (event_id, webhook_id, state, next_attempt_at)
      SELECT gen_random_uuid(), id, 'later', now() - interval '2 minutes' FROM tenure.webhooks`,
@@ -164,7 +164,7 @@ describe("a move by logical replication", () => {
     )
     const before = await start(old)
     await fill(before)
-    // Without pg_dump: the tables of a new database, and no row.
+    // Without pg_dump: a new database's tables, and no row.
     await on(moved, migrate())
     for (const filled of ["migrations", "feed_state"]) {
       await query(moved, `DELETE FROM tenure.${filled}`)

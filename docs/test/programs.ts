@@ -1,4 +1,4 @@
-/** Examples as programs of their own, and what they need. */
+/** Examples as programs, and what they need. */
 
 import { execFile, spawn } from "node:child_process"
 import { once } from "node:events"
@@ -18,7 +18,7 @@ declare module "vitest" {
 
 const argumentsOf = (file: string) => ["-C", "@tenure/source", file]
 
-/** The variables of a program, and those that every program gets. */
+/** A program's variables, and those that every program gets. */
 export const environment = (variables: Readonly<Record<string, string>>) => ({
   PATH: process.env["PATH"],
   NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],

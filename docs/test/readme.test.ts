@@ -1,4 +1,4 @@
-/** The first program of README.md, as pasted: it serves the API. */
+/** The first program in README.md, as pasted: it serves the API. */
 
 import { freePort, send } from "@tenure/testing/conformance"
 import { expect, it, onTestFinished } from "vitest"

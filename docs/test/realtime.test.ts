@@ -1,4 +1,4 @@
-/** The page of `docs/feed.md` that follows the feed by WebSocket. */
+/** The page in `docs/feed.md` that follows the feed by WebSocket. */
 
 import { createTenure } from "tenure"
 import { memory } from "tenure/memory"

@@ -1,4 +1,4 @@
-/** The receiver of `docs/start.md` verifies what a webhook is sent. */
+/** The receiver in `docs/start.md` verifies what a webhook is sent. */
 
 import { spawn } from "node:child_process"
 import { createInterface } from "node:readline"

@@ -1,4 +1,4 @@
-/** The code of `docs/hosts/stripe.md` runs, with Stripe's own library and an API like Stripe's. */
+/** The code in `docs/hosts/stripe.md` runs, with Stripe's own library and an API like Stripe's. */
 
 import { createServer } from "node:http"
 import { testTenure } from "@tenure/testing"

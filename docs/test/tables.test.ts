@@ -1,3 +1,5 @@
+/** Tables on pages have what the sources have. */
+
 import { createClient } from "@tenure/client"
 import {
   type ApiErrorTag,
@@ -10,7 +12,7 @@ import { maxWebhookUrlLength } from "@tenure/core/transport"
 import { describe, expect, it } from "vitest"
 import { read } from "./examples.ts"
 
-/** The cells of the table rows on a page that start like `start`, without backticks. */
+/** The cells in a page's table rows that start like `start`, without backticks. */
 const rowsOf = (page: string, start: RegExp): ReadonlyArray<ReadonlyArray<string>> =>
   read(`docs/${page}`)
     .split("\n")
@@ -23,7 +25,7 @@ const rowsOf = (page: string, start: RegExp): ReadonlyArray<ReadonlyArray<string
         .map((cell) => cell.trim()),
     )
 
-/** The header fields of the errors whose fields depend on the error. */
+/** The header fields for errors whose fields depend on the error. */
 const variable: Partial<Record<ApiErrorTag, ApiFailure>> = {
   MethodNotAllowed: describeApiError({ _tag: "MethodNotAllowed", allow: ["GET"] }),
   RateLimited: describeApiError({ _tag: "RateLimited", retryAfter: 1 }),

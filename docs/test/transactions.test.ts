@@ -1,4 +1,4 @@
-/** The code of `docs/transactions.md`, and the transaction of `docs/hosts/stripe.md`, run with the real libraries. */
+/** The code in `docs/transactions.md`, and the transaction in `docs/hosts/stripe.md`, run with the real libraries. */
 
 import { MikroORM } from "@mikro-orm/postgresql"
 import { drizzle } from "drizzle-orm/node-postgres"
@@ -49,7 +49,7 @@ const kysely = () => new Kysely<object>({ dialect: new PostgresDialect({ pool: d
 
 const example = (number: number) => import(`${folder}/docs-transactions.md-${number}.ts`)
 
-/** What is committed of an invoice: payments and events. */
+/** What is committed for an invoice: payments and events. */
 const committed = async (invoice: string) => {
   const { rows } = await database.query(
     `SELECT (SELECT count(*)::integer FROM payments WHERE invoice = $1) AS payments,
@@ -66,7 +66,7 @@ interface Code {
 /** What is connected, and how it is closed unless the other connections are its own. */
 type Connected = readonly [connected: unknown, close?: () => Promise<unknown>]
 
-/** The libraries, in the order of the page, each with how it is connected. */
+/** The libraries, in the page's order, each with how it is connected. */
 const libraries: ReadonlyArray<[string, (code: Code) => Connected | Promise<Connected>]> = [
   ["pg", () => [database]],
   [

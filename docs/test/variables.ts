@@ -1,4 +1,4 @@
-/** The bundled server's variables on the page of options: from their definitions, and the doc comments there. */
+/** The bundled server's variables on the options page: from their definitions, and the doc comments there. */
 
 import { type Variable, bundledServerOptions, variables } from "@tenure/server/settings"
 import * as Predicate from "effect/Predicate"
@@ -9,7 +9,7 @@ const introduction = `## Variables of the bundled server
 A duration is a number of seconds, or a text such as \`15 seconds\`; items of a list are separated by commas; \`EXPIRY_REMINDERS\` also takes \`none\`. If variables are invalid or empty, the server prints what is wrong with each of them, and exits with code 1. One that is unknown and looks misspelled is named in a warning.
 `
 
-/** The options that the server has beside those of the packages. */
+/** The options that the server has beside the packages'. */
 export const serverOptions = () =>
   fill({
     title: "the bundled server",
@@ -39,7 +39,7 @@ const cellsOf =
     return [code(name), printed(option.default), meaning]
   }
 
-/** Writes a table, with columns of the same width in all rows. */
+/** Writes a table, whose columns have the same width in all rows. */
 const table = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
   const widths = rows[0]?.map((_, column) =>
     Math.max(...rows.map((cells) => cells[column]?.length ?? 0)),
@@ -54,7 +54,7 @@ const table = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
   return [line(header), rule, ...others.map((cells) => line(cells))].join("\n")
 }
 
-/** Writes the part of the page that has the variables. */
+/** Writes the variables on the page. */
 export const variablesPart = async (): Promise<string> => {
   const sections = [...(await allOptions()), await serverOptions()]
   const texts = new Map(

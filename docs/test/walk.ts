@@ -1,6 +1,6 @@
 /**
- * Prints the modules in which a function runs for one warm request, as JSON: for an extension, a page of
- * the feed, and a delivery. `WALK_STORE` is the URL of an empty database, or `memory:`.
+ * Prints the modules in which a function runs for one warm request, as JSON: for an extension, a feed page, and a
+ * delivery. `WALK_STORE` is an empty database's URL, or `memory:`.
  */
 
 import { once } from "node:events"
@@ -24,7 +24,7 @@ await inspector.post("Profiler.startPreciseCoverage", { callCount: true, detaile
 
 const sources = `file://${root}packages/`
 
-/** Returns the modules of packages in which a function was called since the last time. */
+/** Returns the packages' modules in which a function was called since the last time. */
 const entered = async (): Promise<ReadonlyArray<string>> => {
   const { result } = await inspector.post("Profiler.takePreciseCoverage")
   return result
@@ -49,7 +49,7 @@ const tenure = await createTenure({
   // Nothing runs but what a walk starts.
   webhooks: { dispatch: false, allowedNetworks: ["127.0.0.0/8"] },
   expiry: false,
-  // A fast machine makes all of these requests in a moment.
+  // A fast machine makes all these requests in a moment.
   rateLimits: { burst: { limit: 1000, window: "1 second" } },
 })
 const api = createServer(express().use(membershipMiddleware(tenure)))
@@ -81,7 +81,7 @@ const deliver = async (): Promise<void> => {
   if ((await tenure.flush()) !== 0) throw new Error("A delivery waits")
 }
 
-/** Walks until all is warm, then several times; returns the modules of each of these. Others may run beside one. */
+/** Walks until all is warm, then several times; returns each walk's modules. Others may run beside one. */
 const walk = async (
   step: () => Promise<void>,
   prepare: () => Promise<void> = async () => {},

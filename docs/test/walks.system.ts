@@ -4,8 +4,8 @@ import { expect, inject, it } from "vitest"
 import { root } from "./examples.ts"
 import { freshDatabase, run } from "./programs.ts"
 
-// Lower a bound when a walk gets shorter. A longer walk needs a reason: `field-names` checks arguments, `outages` follows
-// the store of rate limits, and `expiry` of core says when a date was set.
+// Lower a bound when a walk gets shorter. A longer walk needs a reason: `field-names` checks arguments, `outages`
+// follows the rate limit store, and `expiry` in core says when a date was set.
 it.each([
   { name: "memory", most: { extension: 33, poll: 29, delivery: 25 }, url: async () => "memory:" },
   {

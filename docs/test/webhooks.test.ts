@@ -1,4 +1,4 @@
-/** The receiver of `docs/webhooks.md` knows the end dates, in whatever order events come. */
+/** The receiver in `docs/webhooks.md` knows the end dates, in whatever order events come. */
 
 import { writeFile } from "node:fs/promises"
 import fc from "fast-check"

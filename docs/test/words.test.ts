@@ -4,17 +4,17 @@ import { describe, expect, it } from "vitest"
 import { read } from "./examples.ts"
 import { modules, packageOf } from "./modules.ts"
 
-/** How many words comments have, and how many of these make sentences hard. */
+/** How many words comments have, and how many make sentences hard. */
 interface WordCount {
   readonly words: number
   readonly of: number
   readonly relative: number
 }
 
-// The formatter puts comments on lines of their own.
+// The formatter puts comments on their own lines.
 const comment = /^[ \t]*(?:\/\*.*?\*\/|\/\/[^\n]*)/gms
 
-/** Returns the sentences of a comment, with a placeholder for code. */
+/** Returns a comment's sentences, with a placeholder for code. */
 const proseOf = (text: string): string =>
   text
     .replaceAll(/^\s*(?:\/\*+|\*\/?|\/\/)/gm, "")
@@ -24,7 +24,7 @@ const proseOf = (text: string): string =>
 
 const countOf = (text: string, words: RegExp): number => [...text.matchAll(words)].length
 
-/** Counts the words in the comments of a source. */
+/** Counts the words in a source's comments. */
 const countWords = (source: string): WordCount => {
   const text = [...source.matchAll(comment)].map(([found]) => proseOf(found)).join("\n")
   return {
@@ -34,7 +34,7 @@ const countWords = (source: string): WordCount => {
   }
 }
 
-/** Counts the words in the comments of each package. Nobody writes those of generated modules. */
+/** Counts the words in each package's comments. Nobody writes those in generated modules. */
 const wordsByPackage = (): ReadonlyMap<string, WordCount> => {
   const texts = new Map<string, string>()
   for (const path of modules) {

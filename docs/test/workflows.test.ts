@@ -1,4 +1,4 @@
-/** What the workflows of GitHub may do, and whose code they run. */
+/** What the GitHub workflows may do, and whose code they run. */
 
 import { describe, expect, it } from "vitest"
 import { parse } from "yaml"

@@ -17,7 +17,7 @@ import {
 const day = 86_400_000
 const ada = { name: "Ada", email: "ada@example.com", password: "correct horse battery staple" }
 
-/** Instead of a hash that is slow on purpose. */
+/** In place of a hash that is slow on purpose. */
 const passwords = {
   hash: async (plain: string) => `hash of ${plain}`,
   verify: async (given: { readonly hash: string; readonly password: string }) =>
@@ -26,7 +26,7 @@ const passwords = {
 
 type Method = keyof Tenure["memberships"]
 
-/** Tenure, of which methods can be made to fail, or to wait for something. */
+/** Tenure, whose methods can be made to fail, or to wait for something. */
 const startTenure = async () => {
   const { close, tenure } = await testTenure({ start: new Date() })
   onTestFinished(close)
@@ -49,7 +49,7 @@ const startTenure = async () => {
   const { memberships } = tenure
   return {
     memberships,
-    /** Runs before the next call of a method by the plugin. */
+    /** Runs before the plugin's next call to a method. */
     beforeNext: (method: Method, run: () => Promise<unknown>) => void before.set(method, run),
     setDown: (down: boolean) => {
       isDown = down
@@ -74,7 +74,7 @@ interface SignedIn {
   readonly response: { readonly user: { readonly id: string } }
 }
 
-/** A user's id, and the headers of the session. */
+/** A user's id, and the session's headers. */
 interface Credentials {
   readonly userId: string
   readonly headers: Headers
@@ -121,7 +121,7 @@ const setUp = async (
     signedIn(await auth.api.signInEmail({ body: ada, headers, returnHeaders: true }))
   const signInAnonymously = async () =>
     signedIn(await auth.api.signInAnonymous({ returnHeaders: true }))
-  /** Removes a user as an administrator, with the headers of another. */
+  /** Removes a user as an administrator, with another's headers. */
   const removeAs = ({ headers, userId: adminId }: Credentials, userId: string) => {
     for (const user of database.user) if (user.id === adminId) user.role = "admin"
     return auth.api.removeUser({ headers, body: { userId } })

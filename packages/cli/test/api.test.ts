@@ -1,4 +1,4 @@
-/** Keeping to the limits of a server. */
+/** Keeping to a server's limits. */
 
 import { expect, it } from "vitest"
 import { pauseAfterResponse, rateLimited } from "../src/support/api.ts"

@@ -1,4 +1,4 @@
-/** The tests of commands that are the same at a server and on a database. */
+/** Command tests that are the same at a server and on a database. */
 
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -191,7 +191,7 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
       ["extended", day("2098-01-01"), day("2098-02-01"), false],
     ]
     const bulk = ["bulk_extended_by", day("2098-02-01"), day("2098-02-02")]
-    // The other extension of all members left the member as it was.
+    // The other bulk extension left the member as it was.
     expect((await why("1")).dates).toEqual([...extended, [...bulk, true]])
     const text = await print`members why 1 -p why`
     expect(text).toMatch(/^1 of why is active until 2098-02-02T00:00:00.000Z$/m)

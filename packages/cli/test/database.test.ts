@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { expect, inject, it } from "vitest"
 import { refused, temporaryFolder, tenureWith, wordsOf } from "./in-process.ts"
 
-/** The environment of a schema that no other run has used. */
+/** An environment with a schema that no other run has used. */
 const newSchema = () => ({
   TENURE_DATABASE_URL: inject("databaseUrl"),
   TENURE_SCHEMA: `cli_${crypto.randomUUID().replaceAll("-", "")}`,

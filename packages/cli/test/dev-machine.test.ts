@@ -95,7 +95,7 @@ it("has the members, end dates and webhooks of an export, and shows what a month
   ]
   expect(await storedBy(client)).toHaveLength(4 + 2)
   expect(await storedBy(machine.client)).toEqual(await storedBy(client))
-  // Two end in a month, both after 6 days: they were reminded of that before.
+  // Two end in a month, both after 6 days: they were reminded before.
   expect(stdout).toMatch(/^all +3( +\d+){5}$/m)
   expect(stdout).toContain("→ 503  http://127.0.0.1:9/hook  membership.expiring of u-1")
   expect(stdout).toMatch(/^It is .*, and time stands still/m)

@@ -1,4 +1,4 @@
-/** The commands of docs/cli.md, as they are written. */
+/** The commands in docs/cli.md, as they are written. */
 
 import { readFileSync } from "node:fs"
 import { expect, it } from "vitest"

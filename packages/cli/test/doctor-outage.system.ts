@@ -1,4 +1,4 @@
-/** What `doctor` says of the outages of a server's database, with a PostgreSQL of its own. */
+/** What `doctor` says about database outages, with its own PostgreSQL. */
 
 import { postgres } from "@tenure/postgres"
 import { startPostgres } from "@tenure/testing/postgres-server"

@@ -1,4 +1,4 @@
-/** What `doctor`, and what commands say of connections that fail, and what `doctor` finds in a status. */
+/** What `doctor` and commands say about connections that fail, and what `doctor` finds in a status. */
 
 import { createServer } from "node:http"
 import { createServer as createTlsServer } from "node:https"

@@ -14,7 +14,7 @@ import { shell, startCommand } from "./programs.ts"
 import { startProxy } from "./proxy.ts"
 import { useServer } from "./server.ts"
 
-// With the changes of all members.
+// With all members' changes.
 const { begin, url } = useServer({ stores: memory({ history: 1_000_000 }) })
 
 const date = "2098-01-01T00:00:00.000Z"
@@ -90,7 +90,7 @@ const expectNoDrafts = (folder: string, { signal }: Kill) => {
 }
 
 describe("a command that is killed", { timeout }, () => {
-  // Three parts, with lines that are refused in each of them.
+  // Three parts, each with refused lines.
   const isBad = (index: number): boolean => index % 1000 === 7
   const lines = Array.from({ length: 21_000 }, (_, index) =>
     isBad(index) ? `user ${index},${date}` : `${100_000 + index},${date}`,

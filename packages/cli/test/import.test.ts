@@ -1,4 +1,4 @@
-/** Imports and exports of members, at a server. */
+/** Imports and exports at a server. */
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { memory } from "@tenure/memory"
@@ -8,7 +8,7 @@ import { jsonLines, refused, tenureWith } from "./in-process.ts"
 import { startProxy } from "./proxy.ts"
 import { useServer } from "./server.ts"
 
-// With the changes of all members.
+// With all members' changes.
 const { begin } = useServer({ stores: memory({ history: 100_000 }) })
 
 const fileLines = (path: string) => jsonLines(readFileSync(path, "utf8"))

@@ -67,13 +67,13 @@ const startWith = (env: Environment, columns: number, args: ReadonlyArray<string
   return { printed, ended, interrupt }
 }
 
-/** The words of a command line. */
+/** A command line's words. */
 export const wordsOf = (line: string): ReadonlyArray<string> =>
   [...line.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(
     ([, single, double, bare]) => single ?? double ?? bare ?? "",
   )
 
-/** A command line. A value is a word or a part of one, and an array of values is some words. */
+/** A command line. A value is a word or a part, and an array has some words. */
 type Line = readonly [
   texts: TemplateStringsArray,
   ...values: ReadonlyArray<string | ReadonlyArray<string>>,
@@ -88,7 +88,7 @@ const argumentsOf = ([texts, ...values]: Line): ReadonlyArray<string> => {
   })
 }
 
-/** The lines of a text, each of which is JSON. */
+/** The lines in a text, each as JSON. */
 export const jsonLines = (text: string) =>
   text
     .trim()

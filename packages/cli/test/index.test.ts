@@ -22,7 +22,7 @@ for await (const file of glob(
   files.push(file)
 }
 
-/** Returns what is in code spans, and the lines of code blocks. */
+/** Returns what is in code spans, and the lines in code blocks. */
 const codeIn = (text: string): ReadonlyArray<string> => {
   const blocks = [...text.matchAll(/^ *```.*\n(.*?)^ *```$/gms)].map(([, code = ""]) => code)
   const prose = text.replaceAll(/^ *```.*?^ *```$/gms, "")
@@ -30,7 +30,7 @@ const codeIn = (text: string): ReadonlyArray<string> => {
   return [...blocks.join("").split("\n"), ...spans]
 }
 
-/** Returns the words of the commands that a line of code runs, without comments and redirections. */
+/** Returns the commands' words that a code line runs, without comments and redirections. */
 const commandsIn = (line: string): ReadonlyArray<ReadonlyArray<string>> =>
   line.split(/[|;<>]|&&|\s#/).flatMap((part) => {
     const [, words] = /^(?:.*\bnpx )?tenure (.*)$/.exec(part.trim()) ?? []
@@ -46,7 +46,7 @@ const commands = files.flatMap((file) =>
 const subcommandsOf = (command: Command.Command.Any): ReadonlyArray<Command.Command.Any> =>
   command.subcommands.flatMap((group) => group.commands)
 
-/** Returns the names of the command that words begin with, such as `members extend`. */
+/** Returns the command names with which words begin, such as `members extend`. */
 const pathOf = (words: ReadonlyArray<string>): ReadonlyArray<string> => {
   const path: Array<string> = []
   let command: Command.Command.Any | undefined = tenure

@@ -50,7 +50,7 @@ const appModule = `
   export class AppModule {}
 `
 
-// The compiler reads all of Tenure, so it runs once.
+// The compiler reads all Tenure, so it runs once.
 it("in programs in TypeScript, what is written has no type errors, and answers", async () => {
   const folder = folderWith({
     "package.json": {},

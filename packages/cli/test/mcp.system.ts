@@ -27,13 +27,13 @@ it("serves an agent that starts the command, and ends with it", async () => {
 
 it("ends with an error when a message is too long", async () => {
   const { child, ended } = startCommand(server.environment(), "mcp")
-  // The command ends before it has read all of it.
+  // The command ends before it has read everything.
   child.stdin.on("error", () => {})
   child.stdin.write("x".repeat(11 * 1024 * 1024))
   expect(await ended).toMatchObject(refused(1, "more than 10 MiB"))
 })
 
-/** Lets a process find no package of the SDK. */
+/** Lets a process find no SDK package. */
 const withoutSdk = `
   import { registerHooks } from "node:module"
   registerHooks({

@@ -206,7 +206,7 @@ const isJson = (value: unknown): value is Json => typeof value === "object" && v
 
 const { components, paths } = openApi()
 
-/** The paths of credentials in a schema of the document. */
+/** The paths to credentials in a schema from the document. */
 const credentialsIn = (schema: unknown, path = ""): ReadonlyArray<string> => {
   if (!isJson(schema)) return []
   const { $ref, properties, ...rest } = schema

@@ -1,4 +1,4 @@
-/** The lines of files with members, as programs and spreadsheets save them. */
+/** Lines with members, as programs and spreadsheets save them. */
 
 import { Buffer } from "node:buffer"
 import { Readable } from "node:stream"
@@ -24,7 +24,7 @@ const read = async (file: string | Buffer, reading: Reading = {}, size = 65_536)
 
 const readJson = (...texts: ReadonlyArray<string>) => read(texts.join("\n"), { format: "ndjson" })
 
-/** The refused lines with their reasons, and the ids of the others. */
+/** The refused lines with their reasons, and the others' ids. */
 const outcome = async (file: string | Buffer, reading: Reading = {}) =>
   (await read(file, reading)).map((line) =>
     line._tag === "Member"

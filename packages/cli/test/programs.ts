@@ -19,7 +19,7 @@ declare module "vitest" {
 
 const pathOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
 
-/** The environment of a process that knows nothing of where Tenure is. */
+/** The environment for a process that knows nothing about where Tenure is. */
 export const bareEnvironment = {
   PATH: process.env["PATH"],
   NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
@@ -75,7 +75,7 @@ export const startCommand = (env: Environment, ...args: ReadonlyArray<string>) =
   return { child, printed, ended }
 }
 
-/** Makes a folder with files, in which the packages of these tests can be imported. */
+/** Makes a folder with files, in which these tests' packages can be imported. */
 export const folderWith = (files: Readonly<Record<string, string | object>>): string => {
   const parent = pathOf("../.programs")
   mkdirSync(parent, { recursive: true })
@@ -107,7 +107,7 @@ export const writeServer = async (folder: string): Promise<string> => {
   return stdout
 }
 
-/** Starts a server until the end of the test, and returns its URL and the token that it prints. */
+/** Starts a server until the test ends, and returns its URL and the token that it prints. */
 export const start = async (folder: string, file: string) => {
   const port = await freePort()
   const [node = "", ...rest] = fromSource(file)

@@ -1,4 +1,4 @@
-/** Progress of long work. */
+/** Progress in long work. */
 
 import { expect, it } from "vitest"
 import { makeProgress } from "../src/support/progress.ts"

@@ -1,4 +1,4 @@
-/** A server of Tenure in this process, and what commands need to use it. */
+/** A Tenure server in this process, and what commands need to use it. */
 
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -8,7 +8,7 @@ import { nodeTransport, serve } from "@tenure/node-http"
 import { afterAll, beforeAll } from "vitest"
 import { temporaryFolder, tenureWith } from "./in-process.ts"
 
-/** The token of an admin. */
+/** An admin's token. */
 export const token = "tnr_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"
 
 const plenty = { limit: 100_000, window: "1 minute" } as const
@@ -32,7 +32,7 @@ export const startServer = async (options: Partial<CreateTenureOptions> = {}) =>
   return { url, stop }
 }
 
-/** Has a server run while the tests of a file do. */
+/** Runs a server while a file's tests do. */
 export const useServer = (options: Partial<CreateTenureOptions> = {}) => {
   const parent = temporaryFolder()
   let server: Awaited<ReturnType<typeof startServer>>

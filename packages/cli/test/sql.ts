@@ -1,10 +1,10 @@
-/** Statements on the databases of commands. */
+/** Statements on the commands' databases. */
 
 import { PgClient, layer } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 
-/** Runs statements on a connection of their own. */
+/** Runs statements on their own connection. */
 export const runOn = (url: string, ...statements: ReadonlyArray<string>) =>
   PgClient.use((sql) =>
     Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true }),

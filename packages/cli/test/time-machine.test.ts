@@ -58,7 +58,7 @@ const open = async (
   await clock.moveTo(start)
   const { secret } = await tenure.webhooks.create({ projectId, url })
   events.length = 0
-  /** The time after the start, type and user of each request. */
+  /** Each request's time after the start, type and user. */
   const shown = () =>
     requests.map(({ at, body }) => {
       const { data, type } = JSON.parse(body)
@@ -102,7 +102,7 @@ describe("a copy", () => {
   it("reminds of a membership that is granted after the start, but not at once", async () => {
     const { clock, shown, tenure } = await open()
     await tenure.memberships.grant({ projectId, userId: "new", endDate: start + 3 * day })
-    // As at a server, this takes no move of the clock.
+    // As at a server, this does not move the clock.
     await expect.poll(shown).toEqual(["0 h granted new"])
     await clock.moveTo(start + 2 * day)
     expect(shown().slice(1)).toEqual(["48 h expiring new"])
@@ -346,7 +346,7 @@ describe("the journal", () => {
 
   it("counts by day, and by month if there are many days", () => {
     const journal = makeJournal(() => undefined)
-    /** The first cells of the summary, from a row to another. */
+    /** The summary's first cells, from a row to another. */
     const rows = (from: number, to: number) =>
       journal
         .summary()

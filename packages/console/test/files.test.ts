@@ -1,3 +1,5 @@
+/** The page's size, and the licences in the package. */
+
 import { readFile } from "node:fs/promises"
 import { gzipSync } from "node:zlib"
 import { expect, it } from "vitest"

@@ -69,7 +69,7 @@ const underBasePath: Readonly<Record<string, Start>> = {
   },
 }
 
-/** The links of a page to its files. */
+/** A page's links to its files. */
 const linksOf = (page: string): ReadonlyArray<string> =>
   [...page.matchAll(/(?:href|src)="([^"]*)"/g)].map(([, link = ""]) => link)
 

@@ -28,7 +28,7 @@ it.each([
   { status: 405, body: "The method is not allowed.\n" },
   { status: 503, body: "" },
   { status: 500, body: `"no object"` },
-  // A page that asks for a password, of whoever is between.
+  // A page that asks for a password, from whoever is between.
   { status: 200, body: html },
 ])("names the status of an answer that is not the console's: $status", async ({ body, status }) => {
   const sentence = await said(async () => new Response(body, { status }))

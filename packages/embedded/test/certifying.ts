@@ -15,13 +15,12 @@ import { folderWithDatabase } from "./folders.ts"
 
 /** How thoroughly the stores are certified. */
 interface Thoroughness {
-  /** The number of inputs per property. */
+  /** How many inputs each property gets. */
   readonly runs: number
   /** Whether the outbox is certified, too, which needs new stores for each test. */
   readonly withOutbox: boolean
 }
 
-/** Declares the tests of the ports. */
 export const certifyEmbedded = ({ runs, withOutbox }: Thoroughness): void => {
   const scope = Effect.runSync(Scope.make())
   const opened = Effect.flatMap(Effect.promise(folderWithDatabase), (path) =>
@@ -56,7 +55,7 @@ export const certifyEmbedded = ({ runs, withOutbox }: Thoroughness): void => {
     advance: (millis) => execute(...statementsToPass("tenure", millis)),
   }
 
-  // An outbox remembers what it has claimed. Those of the other ports remember nothing.
+  // An outbox remembers what it has claimed. The other ports remember nothing.
   if (withOutbox) storeSuite("embedded", { ...harness, runs, ports: ["Outbox"] })
   storeSuite("embedded, opened once", {
     ...harness,

@@ -1,4 +1,4 @@
-/** All ports in a folder, of which the quick suite runs a sample. */
+/** All ports in a folder. The quick suite runs a sample. */
 
 import { certifyEmbedded } from "./certifying.ts"
 

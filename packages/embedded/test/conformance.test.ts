@@ -1,4 +1,4 @@
-/** The ports in a folder: a sample of the tests, because the statements are those that are certified on PostgreSQL. */
+/** The ports in a folder: a sample, because PostgreSQL's tests certify the same statements. */
 
 import { describe } from "vitest"
 import { sampled } from "../../postgres/test/sampling.ts"

@@ -20,7 +20,7 @@ beforeAll(async () => {
 
 const ofLock = new Set(["lock", "pid"])
 
-/** The size and the last change of each path in a folder, except for the files of the lock. */
+/** The size and the last change for each path in a folder, except for the lock's files. */
 const stateOf = (folder: string): Readonly<Record<string, unknown>> =>
   Object.fromEntries(
     fs
@@ -60,7 +60,7 @@ const truncate =
   (database) =>
     fs.truncateSync(join(database, name), length)
 
-/** Empties a folder, or makes an empty one of a file. */
+/** Empties a folder, or makes an empty one in place of a file. */
 const empty =
   (name: string): Damage =>
   (database) => {

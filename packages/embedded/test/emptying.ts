@@ -1,6 +1,6 @@
-/** Emptying the tables of a database, for all who test on one that lasts. */
+/** Empties a database, for all who test on one that lasts. */
 
-/** Removes all rows, but those that tell which tables there are, and of which history. */
+/** Removes all rows, but those that describe the tables and their history. */
 export const emptyTables = `
   DO $$
   DECLARE

@@ -1,3 +1,5 @@
+/** Folders are created, refused while they are in use, and left to other packages. */
+
 import fs, { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { PGlite } from "@electric-sql/pglite"
@@ -48,7 +50,7 @@ describe("a folder", () => {
   })
 
   it.each([
-    // What bundles of webpack and of esbuild throw, as modules and as CommonJS.
+    // What webpack and esbuild bundles throw, as modules and as CommonJS.
     Object.assign(new TypeError("Received an instance of URL"), { code: "ERR_INVALID_ARG_TYPE" }),
     Object.assign(new Error("no such file"), { code: "ENOENT", path: "/app/dist/pglite.data" }),
     Object.assign(new TypeError("Invalid URL"), { code: "ERR_INVALID_URL" }),

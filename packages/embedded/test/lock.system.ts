@@ -22,7 +22,7 @@ beforeAll(async () => {
 /** Copies a folder whose database has tables. */
 const folderWithTables = (): string => copyOf(model)
 
-/** Puts another lock file in the place of the one that a process has locked. */
+/** Puts another lock file in place of the one that a process has locked. */
 const replaceLock = (path: string): void => {
   fs.writeFileSync(join(path, "other"), "")
   fs.renameSync(join(path, "other"), join(path, "lock"))

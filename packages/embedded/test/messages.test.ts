@@ -1,3 +1,5 @@
+/** Messages are found however they arrive. */
+
 import { it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { expect } from "vitest"

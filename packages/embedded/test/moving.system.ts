@@ -18,7 +18,7 @@ declare module "vitest" {
 
 const program = fileURLToPath(new URL("../../postgres/src/bin/migrate.ts", import.meta.url))
 
-// Of this run: the server may have the tables of an earlier one, which are not empty.
+// From this run: the server may have tables from an earlier one, which are not empty.
 const schema = `moved_${randomUUID().replaceAll("-", "")}`
 
 const move = (from: string, to: string) =>
@@ -44,7 +44,7 @@ const open = (url: string) =>
       : postgres({ url, schema }),
   })
 
-/** What an API of the database says of everything, which is not changed by asking: no key is used. */
+/** What a database's API says about everything, which asking does not change: no key is used. */
 const contentOf = async (url: string) => {
   const tenure = await open(url)
   try {

@@ -1,3 +1,5 @@
+/** Upkeep reclaims space, and shortens the log. */
+
 import { PgClient } from "@effect/sql-pg"
 import { it } from "@effect/vitest"
 import * as Effect from "effect/Effect"

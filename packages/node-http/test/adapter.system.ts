@@ -1,4 +1,6 @@
-/** Each server of `node:http` and Koa answers every operation, for every role, of which the quick suite tests one adapter alone. */
+/**
+ * Each server on `node:http` and Koa answers every operation, for every role. The quick suite tests one adapter alone.
+ */
 
 import { adapterSuite } from "@tenure/testing/conformance"
 import { koa } from "./koa.ts"

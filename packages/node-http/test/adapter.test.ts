@@ -1,4 +1,4 @@
-/** Servers of `node:http` serve the API, alone and as middleware. */
+/** Servers on `node:http` serve the API, alone and as middleware. */
 
 import { adapterSuite } from "@tenure/testing/conformance"
 import { alone, middleware } from "./servers.ts"

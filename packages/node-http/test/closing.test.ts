@@ -1,3 +1,5 @@
+/** Servers drain and close. */
+
 import { once } from "node:events"
 import * as Http from "node:http"
 import * as Net from "node:net"
@@ -108,7 +110,7 @@ describe("close", () => {
     await until(2)
     const closing = server.close()
     open()
-    // The requests of a connection are handled one after another.
+    // A connection's requests are handled one after another.
     await until(3)
     open()
     const connections = (raw: string) =>
@@ -158,7 +160,7 @@ describe("close", () => {
     server.drain()
     const socket = Net.connect(Number(new URL(server.url).port), "127.0.0.1")
     socket.write(get)
-    // The system has made the connection then, and the event loop has seen nothing of it.
+    // The system has made the connection then, and the event loop has not seen it.
     await new Promise<void>((resolve) => process.nextTick(resolve))
     const closing = server.close()
     expect(parseResponses(await text(socket))).toMatchObject(closedAfter)

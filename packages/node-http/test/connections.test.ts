@@ -1,3 +1,5 @@
+/** Connections whose clients, requests or responses misbehave. */
+
 import { once } from "node:events"
 import type { IncomingMessage } from "node:http"
 import { text } from "node:stream/consumers"

@@ -1,3 +1,5 @@
+/** Dials: names with several addresses. */
+
 import { subscribe, unsubscribe } from "node:diagnostics_channel"
 import { once } from "node:events"
 import * as Net from "node:net"
@@ -73,7 +75,7 @@ const dialTo = (...addresses: ReadonlyArray<string>) =>
     ),
   )
 
-/** Returns the address that a dial connects to, or the code of its error. */
+/** Returns the address that a dial connects to, or the error's code. */
 const outcomeOf = (dial: ReturnType<typeof makeDial>, port: number): Promise<string | undefined> =>
   new Promise((resolve) =>
     dial("name.example", port, (error, socket) => {

@@ -1,3 +1,5 @@
+/** Clients that wait for 100 Continue. */
+
 import { once } from "node:events"
 import { text } from "node:stream/consumers"
 import { setImmediate } from "node:timers/promises"
@@ -7,7 +9,7 @@ import { body, connect, extendOne, lines, serving, webhooks } from "./support.ts
 
 const continued = "HTTP/1.1 100 Continue\r\n\r\n"
 
-/** The head of a request whose client waits for 100 Continue. */
+/** A request's head whose client waits for 100 Continue. */
 const waiting = (
   path: string,
   token: string,

@@ -1,4 +1,4 @@
-/** A server with a small heap, in a process of its own, which floods of requests do not end. */
+/** A server with a small heap, in its own process, which floods do not end. */
 
 import { spawn } from "node:child_process"
 import { once } from "node:events"

@@ -1,4 +1,4 @@
-/** A server in a process of its own, for the tests of floods. Prints its URL. */
+/** A server in its own process, for flood tests. Prints its URL. */
 
 import { createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"

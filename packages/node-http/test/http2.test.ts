@@ -1,3 +1,5 @@
+/** The API over HTTP/2. */
+
 import { once } from "node:events"
 import * as Http2 from "node:http2"
 import { text } from "node:stream/consumers"
@@ -13,7 +15,7 @@ const connected = async (server: Http2.Http2Server): Promise<Http2.ClientHttp2Se
   return client
 }
 
-/** Starts Tenure and a server of it, connects a client, and returns a function to send requests. */
+/** Starts Tenure and its server, connects a client, and returns a function to send requests. */
 const serving = async (
   toServer: (tenure: Tenure) => Http2.Http2Server = (tenure) =>
     Http2.createServer(toNodeHandler(tenure)),
@@ -29,7 +31,7 @@ const serving = async (
       "content-type": "application/json",
       ...more,
     })
-  /** Sends a request without a content length, and returns the parsed body of the response. */
+  /** Sends a request without a content length, and returns the response's parsed body. */
   const call = async (content?: string, more: Http2.OutgoingHttpHeaders = {}): Promise<unknown> =>
     JSON.parse(await text(request(more).end(content)))
   return { call, client, request, server, tenure }

@@ -1,3 +1,5 @@
+/** Connections and tunnels to receivers, which are kept alive and replaced. */
+
 import type { Socket } from "node:net"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"

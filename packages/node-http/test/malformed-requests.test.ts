@@ -1,3 +1,5 @@
+/** Requests that are not valid HTTP, or have unknown methods. */
+
 import { maxHeaderSize } from "node:http"
 import { exchange, parseResponses, send } from "@tenure/testing/conformance"
 import { describe, expect, it } from "vitest"
@@ -13,7 +15,7 @@ import {
   webhooks,
 } from "./support.ts"
 
-/** The status and code of the faults that the tests below provoke. */
+/** The faults' status and code that the tests below provoke. */
 const faultOf = (status: number | undefined): [number, string] =>
   status === 431 ? [431, "REQUEST_HEADERS_TOO_LARGE"] : [400, "MALFORMED_REQUEST"]
 
@@ -156,7 +158,7 @@ describe("a method that Node does not know", () => {
 
 const rejected = (text: string) => ({ packet: Buffer.from(text), parsed: 1 })
 
-/** How long it takes to read a head with so many fields, in milliseconds: the best of many. */
+/** How long it takes to read a head with so many fields, in milliseconds: the best time. */
 const millis = (fields: number): number => {
   const head = rejected(lines("BREW / HTTP/1.1", ...Array.from({ length: fields }, () => "x:")))
   const times = Array.from({ length: 30 }, () => {
@@ -169,7 +171,7 @@ const millis = (fields: number): number => {
 
 it("the time to read a head grows with its length and not with the square of it", () => {
   millis(400)
-  // A tenth of the fields: with the square of the length, this would be a hundredth of the time.
+  // A tenth as many fields: if the time grew with the length squared, this would take a hundredth.
   expect(millis(4000)).toBeLessThan(50 * millis(400) + 1)
 })
 

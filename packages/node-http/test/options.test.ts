@@ -1,3 +1,5 @@
+/** Options that are refused by name. */
+
 import { createServer } from "node:http"
 import { createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"

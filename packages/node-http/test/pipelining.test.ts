@@ -1,3 +1,5 @@
+/** Pipelined requests, and the turns that they take. */
+
 import { AsyncLocalStorage } from "node:async_hooks"
 import { subscribe, unsubscribe } from "node:diagnostics_channel"
 import { once } from "node:events"
@@ -30,7 +32,7 @@ const patch =
     `Content-Length: ${body.length}`,
   ) + body
 
-/** Runs a test against a server of node:http and a connection to it, seen from both sides. */
+/** Runs a test against a node:http server and a connection to it, seen from both sides. */
 const connected = async (
   server: Server,
   test: (client: Socket, served: Socket, url: string) => Promise<void>,
@@ -103,7 +105,7 @@ describe("a connection", () => {
     await connected(createServer(toNodeHandler(tenure)), async (client) => {
       const answers = received(client, "HTTP/1.1 200", 30)
       const packet = (get + patch + patch).repeat(10)
-      // In pieces that end anywhere, in the middle of a body too.
+      // In pieces that end anywhere, within a body too.
       for (let at = 0; at < packet.length; at += 97) {
         client.write(packet.slice(at, at + 97))
         await new Promise((resolve) => setImmediate(resolve))
@@ -132,7 +134,7 @@ describe("a connection", () => {
     return { left, tenure: { ...tenure, maxRefusals } }
   }
 
-  /** The statuses of seven pipelined requests, and what is said of the connection. */
+  /** The statuses for seven pipelined requests, and what is said about the connection. */
   const seven = async (client: Socket, request = get) => {
     client.write(request.repeat(7))
     const responses = parseResponses(await text(client))
@@ -179,7 +181,7 @@ describe("a connection", () => {
   })
 })
 
-/** Counts the requests that Node has made of what it has read, while a test runs. */
+/** Counts the requests that Node has made from what it has read, while a test runs. */
 const counting = async (test: (made: () => number) => Promise<void>): Promise<void> => {
   const channel = "http.server.request.start"
   let count = 0

@@ -1,3 +1,5 @@
+/** Webhooks through a proxy. */
+
 import { lookup } from "node:dns"
 import type { ServerResponse } from "node:http"
 import * as Https from "node:https"
@@ -191,7 +193,7 @@ describe("a proxy", () => {
   })
 })
 
-/** Starts a server that passes each head of a request to `answer`. */
+/** Starts a server that passes each request's head to `answer`. */
 const rawProxy = (answer: (socket: Socket, head: string) => void) =>
   rawServer((socket) => socket.once("data", (head) => answer(socket, head.toString())))
 

@@ -1,3 +1,5 @@
+/** WebSocket connections, and upgrades that are ignored. */
+
 import { once } from "node:events"
 import * as Http from "node:http"
 import * as Net from "node:net"
@@ -17,7 +19,7 @@ const subscribe = { type: "subscribe", project: "p1" }
 const publish = ({ tenure }: Running, type: string) =>
   tenure.events.publish({ projectId: "p1", type, data: { of: type } })
 
-/** The path of a connection, with a new ticket for the project. */
+/** A connection's path, with a new ticket for the project. */
 const ticketPath = async (running: Running): Promise<string> => {
   const { body } = await send(running.url, {
     method: "POST",
@@ -201,7 +203,7 @@ describe("a request for a connection", () => {
         const response = await refused(running.url, fields, path, method)
         expect(response).toMatchObject({ body: { ok: false, code: response.status }, ...expected })
       }
-      // A parameter of the host's own does not hurt.
+      // The host's own parameter does not hurt.
       await connect(running.url, {}, `${path}&as=ann`)
     }))
 
@@ -223,7 +225,7 @@ describe("a request for a connection", () => {
     }))
 })
 
-/** Runs a test on the server of a host that has a path of its own. */
+/** Runs a test on a host's server with its own path. */
 const onHost = async (test: (server: Http.Server, running: Running) => Promise<void>) => {
   const { tenure, token } = await prepared()
   const handler = toNodeHandler(tenure)
@@ -314,7 +316,7 @@ const echo: Http.RequestListener = (request, response) => {
   })
 }
 
-/** Runs a test with both kinds of servers, which answer all requests by `echo`. */
+/** Runs a test with both kinds, which answer all requests by `echo`. */
 const withEcho = async (test: (running: Running) => Promise<void>): Promise<void> => {
   await serving(test, { listener: echo })
   await onHost(async (server, running) => {
@@ -462,7 +464,7 @@ it("a connection whose upgrades are ignored gathers no listeners, and is closed 
     }
     await ended
     process.off("warning", onWarning)
-    // Node warns of more than ten listeners.
+    // Node warns about more than ten listeners.
     expect(warnings).toEqual([])
   }))
 
@@ -475,7 +477,7 @@ const openRaw = async ({ token, url }: Running): Promise<Net.Socket> => {
   return socket
 }
 
-/** A frame with a mask of zeros. */
+/** A frame whose mask is zeros. */
 const masked = (first: number, payload: Buffer): Buffer => {
   const head = Buffer.from([first, 0x80 | 126, 0, 0, 0, 0, 0, 0])
   head.writeUInt16BE(payload.length, 2)
@@ -484,7 +486,7 @@ const masked = (first: number, payload: Buffer): Buffer => {
 
 const text = (frame: unknown): Buffer => masked(0x81, Buffer.from(JSON.stringify(frame)))
 
-/** Returns the code of the close frame that a socket receives at its end. */
+/** Returns the code in the close frame that a socket receives at its end. */
 const codeOf = async (socket: Net.Socket): Promise<number> => {
   const chunks = Buffer.concat(await socket.toArray())
   return chunks.subarray(chunks.lastIndexOf(0x88)).readUInt16BE(2)

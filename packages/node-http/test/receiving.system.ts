@@ -1,4 +1,4 @@
-/** The receivers of the examples and of the documentation, as processes. */
+/** The receivers from the examples and the documentation, as processes. */
 
 import { spawn } from "node:child_process"
 import { once } from "node:events"
@@ -13,7 +13,7 @@ import { connect, lines } from "./support.ts"
 const root = fileURLToPath(new URL("../../..", import.meta.url))
 const secret = secretFromBytes(new Uint8Array(32))
 
-/** The code of the receiver in the documentation, changed to another port. */
+/** The documented receiver's code, changed to another port. */
 const documentedReceiver = async (port: number): Promise<string> => {
   const page = await readFile(`${root}/docs/webhooks.md`, "utf8")
   const [, code = ""] = /^```ts\n(.*?)^```$/ms.exec(page) ?? []
@@ -48,7 +48,7 @@ const start = (args: ReadonlyArray<string>, environment: Readonly<Record<string,
 const listening = (url: string): Promise<void> =>
   vi.waitFor(async () => void (await connect(url)).destroy(), { timeout: 60_000, interval: 20 })
 
-/** Resets a connection in the middle of a request, once the receiver waits for the rest of it. */
+/** Resets a connection within a request, once the receiver waits for the rest. */
 const breakOff = async (url: string, path: string): Promise<void> => {
   const socket = await connect(url)
   socket.write(

@@ -1,4 +1,4 @@
-/** Helpers for the tests of the transport. */
+/** Helpers for the transport's tests. */
 
 import { subscribe, unsubscribe } from "node:diagnostics_channel"
 import { Setting, addressPolicyOptions } from "@tenure/core/internal"
@@ -14,7 +14,7 @@ const transportTo = (transport: typeof nodeTransport, allowedNetworks: ReadonlyA
     AddressPolicy.layer(Setting.parse(addressPolicyOptions, { allowedNetworks })),
   )
 
-/** Sends to a URL. Returns the status, or the reason of the failure. */
+/** Sends to a URL. Returns the status, or why it failed. */
 export type SendOne = (url: string) => Effect.Effect<number | string>
 
 // The agent gets a connection back only some ticks after the response.

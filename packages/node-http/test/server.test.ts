@@ -1,3 +1,5 @@
+/** The server, and middleware beside it. */
+
 import * as Http from "node:http"
 import { exchange, parseResponses, send } from "@tenure/testing/conformance"
 import { describe, expect, it } from "vitest"

@@ -1,4 +1,4 @@
-/** Servers of `node:http` with the API. */
+/** `node:http` servers with the API. */
 
 import { type IncomingMessage, type ServerResponse, createServer } from "node:http"
 import { json } from "node:stream/consumers"
@@ -25,7 +25,7 @@ const host = async (
   response.writeHead(404).end()
 }
 
-/** A host of `node:http` with the API as middleware. */
+/** A `node:http` host with the API as middleware. */
 export const middleware: AdapterHarness = {
   start: async (options, { isBehindParser, path }) => {
     const tenure = await make({ ...options, basePath: options.basePath ?? path })
@@ -43,7 +43,7 @@ export const middleware: AdapterHarness = {
   },
 }
 
-/** A server of the API alone. */
+/** A server with the API alone. */
 export const alone: AdapterHarness = {
   isStandalone: true,
   start: async (options) => {

@@ -1,3 +1,5 @@
+/** Responses that are streams. */
+
 import { EventEmitter, once } from "node:events"
 import { createServer } from "node:http"
 import * as Http2 from "node:http2"
@@ -14,7 +16,7 @@ import { answering, connect, lines, listenDuringTest, ok, serveDuringTest } from
 const get = lines("GET /stream HTTP/1.1", "Host: a")
 const other = lines("GET /other HTTP/1.1", "Host: a")
 
-/** A stream of a text again and again, of which a test sees how often it was taken. */
+/** A stream that repeats a text. A test sees how often it was taken. */
 const endless = (value: string, most = Infinity) => {
   const seen = { taken: 0, isReturned: false }
   const gone = new AbortController()
@@ -38,7 +40,7 @@ const endless = (value: string, most = Infinity) => {
   return { texts, seen, end: () => gone.abort() }
 }
 
-/** A Tenure that answers one path with a stream, which ends with the signal of the request. */
+/** A Tenure that answers one path with a stream, which ends with the request's signal. */
 const streaming = ({ end, texts }: ReturnType<typeof endless>) =>
   answering(async ({ path, signal }: ApiRequest) => {
     if (path !== "/stream") return ok
@@ -48,7 +50,7 @@ const streaming = ({ end, texts }: ReturnType<typeof endless>) =>
     return { status: 200, headers: { "Content-Type": "text/event-stream" }, body: texts }
   })
 
-/** Waits until a value stays the same for some turns of the event loop. */
+/** Waits until a value stays the same for some event loop turns. */
 const steady = async (value: () => number): Promise<number> => {
   for (let before = -1, turns = 0; turns < 200; turns++) {
     if (value() !== before) turns = 0
@@ -67,7 +69,7 @@ const received = async (socket: Socket, wanted: string): Promise<string> => {
   return all
 }
 
-/** The chunks of a socket, which stays open afterwards. */
+/** A socket's chunks. It stays open afterwards. */
 async function* on(socket: Socket) {
   while (true) yield await once(socket, "data")
 }
@@ -80,7 +82,7 @@ describe("a stream", () => {
     client.write(get)
     await expect.poll(() => stream.seen.taken).toBeGreaterThan(0)
     const taken = await steady(() => stream.seen.taken)
-    // What fits into the buffers of two sockets.
+    // What fits into two sockets' buffers.
     expect(taken).toBeLessThan(300)
     client.resume()
     await expect.poll(() => stream.seen.taken).toBeGreaterThan(taken)

@@ -1,4 +1,4 @@
-/** Helpers for the tests of the server, and servers for the tests of the transport. */
+/** Helpers for the server's tests, and servers for the transport's. */
 
 import { once } from "node:events"
 import * as Http from "node:http"
@@ -126,14 +126,14 @@ export const gated = () => {
   return { tenure, seen, until, open: () => waiting.splice(0).forEach((release) => release()) }
 }
 
-/** Joins the lines of a header, and adds the empty line at its end. */
+/** Joins header lines, and adds the empty line at the end. */
 export const lines = (...all: ReadonlyArray<string>): string => [...all, "", ""].join("\r\n")
 
-/** The head of a request with a key. */
+/** A request's head with a key. */
 export const authorized = (line: string, token: string, ...more: ReadonlyArray<string>): string =>
   lines(`${line} HTTP/1.1`, "Host: a", `Authorization: Bearer ${token}`, ...more)
 
-/** The header fields of `body`. */
+/** The header fields for `body`. */
 export const json = ["Content-Type: application/json", `Content-Length: ${body.length}`]
 
 /** Opens a connection that stays half-open when the other side closes it, until the test has finished. */

@@ -1,3 +1,5 @@
+/** The transport: addresses, look-ups, and responses. */
+
 import { createSocket } from "node:dgram"
 import { Resolver } from "node:dns"
 import { lookup } from "node:dns/promises"
@@ -16,7 +18,7 @@ import { listenDuringTest, rawAnswer, rawServer, receiverDuringTest } from "./su
 
 const loopback = { address: "127.0.0.1", family: 4 }
 
-/** Returns the addresses of a name, or the code of the error. */
+/** Returns a name's addresses, or the error's code. */
 const resolved = (resolve: Resolve, name: string): Promise<unknown> =>
   new Promise((done) => resolve(name, (error, addresses) => done(error?.code ?? addresses)))
 
@@ -286,7 +288,7 @@ describe("resolving a name", () => {
       let isWaiting = true
       const all = Promise.all(unanswered).then(() => (isWaiting = false))
       expect(await find("localhost")).toContainEqual(loopback)
-      // A look-up that needs a thread of the process gets one.
+      // A look-up that needs a thread gets one.
       await lookup("localhost")
       expect(isWaiting).toBe(true)
       await all

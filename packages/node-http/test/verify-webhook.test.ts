@@ -1,3 +1,5 @@
+/** Verifying webhooks in Node and in frameworks. */
+
 import { IncomingMessage, createServer } from "node:http"
 import { Socket } from "node:net"
 import { buffer, json, text } from "node:stream/consumers"
@@ -30,7 +32,7 @@ interface Given {
   readonly post?: (url: string) => Promise<unknown>
 }
 
-/** Sends a notification to a server that verifies it. Returns the event, or the reason of the refusal. */
+/** Sends a notification to a server that verifies it. Returns the event, or why it was refused. */
 const outcomeOf = async ({
   before = async () => {},
   headers = signed(),
@@ -159,7 +161,7 @@ describe("a body parser before the verification", () => {
     })
     const kept = { raw, body: JSON.parse(body), rawBody: body }
     expect(await verifyWebhook(kept, [secret])).toMatchObject({ id: "msg_1" })
-    // As in the tests of such a framework.
+    // As in such a framework's tests.
     const simulated = Object.assign(new IncomingMessage(new Socket()), { headers: signed() })
     Object.defineProperty(simulated, "headersDistinct", { value: undefined })
     expect(await verifyWebhook({ raw: simulated, body }, [secret])).toMatchObject({ id: "msg_1" })

@@ -1,4 +1,4 @@
-/** A client of WebSocket connections. */
+/** A WebSocket client. */
 
 import { once } from "node:events"
 import { expect, onTestFinished } from "vitest"
@@ -6,13 +6,13 @@ import { WebSocket } from "ws"
 
 const protocol = "tenure.v1"
 
-/** A connection of a client. */
+/** A client's connection. */
 export interface Client {
   readonly webSocket: WebSocket
   readonly send: (frame: unknown) => void
   /** Waits until there are as many frames, and returns them. */
   readonly frames: (count: number) => Promise<ReadonlyArray<Record<string, unknown>>>
-  /** Waits for the end, and returns the code of the close frame. */
+  /** Waits for the end, and returns the close frame's code. */
   readonly closed: Promise<number>
 }
 

@@ -1,3 +1,5 @@
+/** Batches: which calls share a statement. */
+
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"

@@ -1,3 +1,5 @@
+/** Notifications that arrive together. */
+
 import { Fixture } from "@tenure/testing/conformance"
 import { expect, it } from "vitest"
 import { makePendingChanges } from "../src/notifications.ts"

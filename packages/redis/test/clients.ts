@@ -1,4 +1,4 @@
-/** A client of each library, as a host makes it. */
+/** A client from each library, as a host makes it. */
 
 import { Cluster, Redis } from "ioredis"
 import { createClient, createCluster, createSentinel } from "redis"
@@ -13,7 +13,7 @@ export interface Opened {
 // What tests break breaks connections, too.
 const ignore = (): void => {}
 
-/** Opens clients for a port of this machine. */
+/** Opens clients for a port on this machine. */
 export const libraries = {
   ioredis: (port: number): Opened => {
     const client = new Redis(port, "127.0.0.1").on("error", ignore)
@@ -26,7 +26,7 @@ export const libraries = {
   },
 }
 
-/** Opens clients for a cluster on this machine, by the ports of some of its servers. */
+/** Opens clients for a cluster on this machine, by some servers' ports. */
 export const clusterLibraries = {
   ioredis: async (ports: ReadonlyArray<number>): Promise<Opened> => {
     const client = new Cluster(ports.map((port) => ({ host: "127.0.0.1", port }))).on(
@@ -61,5 +61,5 @@ export const sentinelLibraries = {
   },
 }
 
-/** The names of the libraries. */
+/** The libraries' names. */
 export const names = ["ioredis", "redis"] as const

@@ -14,7 +14,7 @@ import { admitted, exhaust, storeOn } from "./harness.ts"
 import { type RedisCluster, startCluster } from "./redis-cluster.ts"
 import { missing, tell, titled, until } from "./redis-server.ts"
 
-/** An id whose bucket is on the server with a given third of the slots. */
+/** An id whose bucket is on the server with a given third. */
 const idOn = (third: 0 | 1 | 2, bucketOf: (id: string) => string): string => {
   const ids = Array.from({ length: 1000 }, (_, index) => String(index))
   return ids.find((id) => Math.floor((3 * slotOf(bucketOf(id))) / 16_384) === third) ?? ""
@@ -111,7 +111,7 @@ describe.skipIf(missing !== undefined)(titled("a server of a cluster"), () => {
 
     let total = admitted(await takeMany(30, client))
     assert.strictEqual(total, 60)
-    // The replica has all of that.
+    // The replica has all that.
     await tell(ofAddress, "WAIT", 1, 0)
 
     const underWay = takeMany(10, client)

@@ -1,4 +1,4 @@
-/** The port on one server, with the clients of both libraries. */
+/** The port on one server. */
 
 import { certifyServer } from "./harness.ts"
 

@@ -1,4 +1,4 @@
-/** Stores on a Redis of the tests, emptied for each test: their certificate, and takes from their buckets. */
+/** Stores on a test Redis, emptied for each test: their certificate, and takes from their buckets. */
 
 import {
   type BucketPolicies,
@@ -107,7 +107,7 @@ export const exhaust = async (
 /**
  * Declares the tests.
  *
- * @param runs - the number of inputs per property
+ * @param runs - inputs per property
  */
 export const certifyServer = (runs: number): void => {
   describe.skipIf(missing !== undefined)(titled("on one server"), () => {

@@ -1,13 +1,13 @@
-/** A cluster of three servers on this machine. */
+/** A cluster with three servers on this machine. */
 
 import { freePort } from "@tenure/testing/conformance"
 import { type RedisServer, startRedis, tell, until } from "./redis-server.ts"
 
 /** A running cluster. */
 export interface RedisCluster {
-  /** The servers that have slots. Each has a range of a third. */
+  /** The servers that have slots. Each has a third. */
   readonly servers: readonly [RedisServer, RedisServer, RedisServer]
-  /** Adds a server that copies one of the others. */
+  /** Adds a server that copies another. */
   readonly addReplica: (of: RedisServer) => Promise<RedisServer>
   readonly stop: () => Promise<void>
 }
@@ -67,7 +67,7 @@ export const startCluster = async (): Promise<RedisCluster> => {
       await until(replica, ["CLUSTER", "NODES"], new RegExp(id))
       await tell(replica, "CLUSTER", "REPLICATE", id)
       await until(replica, ["INFO", "replication"], /master_link_status:up/)
-      // They hear of it from each other.
+      // They hear about it from each other.
       for (const server of servers) await until(server, ["CLUSTER", "NODES"], isReplicaOf(id))
       return replica
     },

@@ -1,4 +1,4 @@
-/** Redis, if it is installed or can be had from the packages of Debian or Ubuntu. */
+/** Redis, if it is installed or can be had from Debian's or Ubuntu's packages. */
 
 import { execFile, spawn } from "node:child_process"
 import { once } from "node:events"
@@ -76,7 +76,7 @@ const program = await find()
 /** Why there is no Redis here, if there is none. */
 export const missing = typeof program === "string" ? program : undefined
 
-/** The name of a group of tests, which says why they are skipped. */
+/** A group's name, which says why its tests are skipped. */
 export const titled = (name: string): string =>
   missing === undefined ? name : `${name}, skipped because there is no Redis: ${missing}`
 
@@ -87,7 +87,7 @@ export interface RedisServer {
   readonly stop: () => Promise<void>
 }
 
-// Outlives neither `stop` nor this process, however that ends: both close the input of the shell.
+// Outlives neither `stop` nor this process, however that ends: both close the shell's input.
 const supervise = `"$@" >/dev/null & read -r _; kill -9 $!; rm -r "$PWD"`
 
 const launch = async (

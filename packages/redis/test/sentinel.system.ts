@@ -1,4 +1,4 @@
-/** A replica that Sentinel puts in the place of its server, in the middle of a load. */
+/** Sentinel puts a replica in its server's place, in the middle of a load. */
 
 import { assert } from "@effect/vitest"
 import * as Exit from "effect/Exit"
@@ -41,7 +41,7 @@ describe.skipIf(missing !== undefined)(titled("Sentinel"), () => {
 
     let total = admitted(await takeMany(30))
     assert.strictEqual(total, 60)
-    // The replica has all of that.
+    // The replica has all that.
     await tell(server, "WAIT", 1, 0)
     const underWay = takeMany(10)
     await server.stop()

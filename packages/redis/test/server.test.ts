@@ -73,7 +73,7 @@ describe("a client", () => {
       const lone = take()
       await new Promise<void>((resolve) => process.nextTick(resolve))
       assert.deepStrictEqual(scripts, [1])
-      // Each in a callback of its own, as requests of several connections.
+      // Each in its own callback, as requests on several connections.
       const together = times(5, () => new Promise((resolve) => setImmediate(() => resolve(take()))))
       await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
       Deferred.doneUnsafe(isIdle, Effect.void)

@@ -1,4 +1,4 @@
-/** Many histories at Stripe, of which the quick suite runs a few. */
+/** Many histories at Stripe. The quick suite runs a few. */
 
 import { it } from "vitest"
 import { expectSameEndDate } from "./any-order.ts"

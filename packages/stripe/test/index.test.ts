@@ -1,4 +1,4 @@
-/** Webhooks of Stripe with Stripe's own library: signatures, and an API like that of an account. */
+/** Stripe's webhooks with Stripe's own library: signatures, and an API like that for an account. */
 
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"

@@ -1,8 +1,7 @@
-/** Objects as Stripe sends them in the API version of its library, with the fields that are read. */
+/** Objects as Stripe sends them in its library's API version, with the fields that are read. */
 
 import type { Stripe } from "stripe"
 
-/** A subscription of the account. */
 export interface Subscription {
   readonly id: string
   readonly customer: string
@@ -10,7 +9,6 @@ export interface Subscription {
   endedAt: number | null
 }
 
-/** A line of an invoice. */
 export interface LineInput {
   readonly amount: number
   readonly start: number
@@ -19,7 +17,7 @@ export interface LineInput {
   readonly isSingle?: boolean
 }
 
-/** A paid invoice of the account. */
+/** A paid invoice. */
 export interface Invoice {
   readonly id: string
   readonly subscription: Subscription
@@ -38,7 +36,7 @@ export const totalOf = ({ lines }: Pick<Invoice, "lines">): number =>
     lines.reduce((sum, { amount }) => sum + amount, 0),
   )
 
-/** The ids of an invoice's payments: its own, if there is one. */
+/** An invoice's payment ids: its own, if there is one. */
 const partsOf = ({ id, parts }: Invoice): ReadonlyArray<string> =>
   parts === 1 ? [id] : Array.from({ length: parts }, (_, index) => `${id}_${index}`)
 
@@ -60,7 +58,6 @@ export const subscriptionOf = ({ customer, endedAt, id, metadata }: Subscription
     status: endedAt === null ? "active" : "canceled",
   }) satisfies Partial<Stripe.Subscription>
 
-/** The lines of an invoice. */
 export const linesOf = ({ id, lines, subscription }: Invoice) =>
   lines.map(({ amount, end, isSingle = false, start }, index) => {
     const isItem = isSingle || amount < 0
@@ -91,7 +88,7 @@ export const linesOf = ({ id, lines, subscription }: Invoice) =>
     } satisfies Partial<Stripe.InvoiceLineItem>
   })
 
-/** The payment of an invoice or of a part of it. */
+/** The payment for an invoice or a part. */
 const paymentOf = (part: string, amount: number) =>
   ({
     id: `inpay_${part}`,
@@ -159,7 +156,7 @@ export const chargeOf = (given: {
     status: "succeeded",
   }) satisfies Partial<Stripe.Charge>
 
-/** The charges of an invoice, of which the first are refunded first. */
+/** An invoice's charges. The first are refunded first. */
 export const chargesOf = (invoice: Invoice) => {
   const total = totalOf(invoice)
   const amount = total / invoice.parts
@@ -171,7 +168,7 @@ export const chargesOf = (invoice: Invoice) => {
   })
 }
 
-/** A refund. It is for a charge, and names no customer in earlier versions of the API. */
+/** A refund. It is for a charge, and names no customer in earlier API versions. */
 export const refundOf = (invoice: string, status: string) =>
   ({
     id: `re_${invoice}`,
@@ -202,6 +199,5 @@ export const creditNoteOf = (invoice: Invoice, status: "issued" | "void") =>
     status,
   }) satisfies Partial<Stripe.CreditNote>
 
-/** The text of an event. */
 export const eventText = (id: string, type: string, object: object): string =>
   JSON.stringify({ id, object: "event", data: { object }, type }, null, 2)

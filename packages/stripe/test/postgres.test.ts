@@ -26,7 +26,7 @@ const setUp = async () => {
   }
   const processes = [await startProcess(), await startProcess()] as const
   const { memberships } = processes[0].tenure
-  // Of this run: the database may have projects and idempotency keys of an earlier one.
+  // From this run: the database may have projects and idempotency keys from an earlier one.
   const projectId = randomUUID()
   await memberships.createProject(projectId)
   onTestFinished(async () => {

@@ -14,7 +14,7 @@ export const metadata = { project_id: "p1", user_id: "1001" }
 /** One second after the start: an extension has to end in the future. */
 export const now = 1 / 86_400
 
-/** A day of the test, in milliseconds or in the seconds of Stripe. */
+/** A test day, in milliseconds or in Stripe's seconds. */
 export const at = (days: number): number => start + days * day
 export const seconds = (days: number): number => at(days) / 1000
 
@@ -31,7 +31,7 @@ export const singles = (length: number) =>
 
 type Calls = Tenure["memberships"]
 
-/** The memberships of Tenure, by a name for the types below. */
+/** Tenure's memberships, by a name for the types below. */
 interface Memberships extends Calls {}
 
 /** Starts Tenure and an account at Stripe with one subscription. */
@@ -66,7 +66,7 @@ export const setUp = async (options: Partial<StripeWebhookOptions> = {}) => {
     receiver,
     webhook,
     send,
-    /** Pays an invoice of the subscription for a period in days, and sends its event. */
+    /** Pays an invoice for a period in days, and sends its event. */
     pay: (id: string, from: number, to: number) => send(account.pay("sub_1", id, period(from, to))),
     grant: (days: number) => memberships.grant({ ...member, endDate: at(days) }),
     extend: (days: number) => memberships.extend({ ...member, endDate: at(days) }),

@@ -1,4 +1,4 @@
-/** An account at Stripe, with the part of its API that is read, and the events that it would send. */
+/** An account at Stripe, with the API that is read, and the events that it would send. */
 
 import { createServer } from "node:http"
 import { Stripe } from "stripe"
@@ -18,7 +18,7 @@ import {
   totalOf,
 } from "./objects.ts"
 
-/** The signing secret of the account's endpoint. */
+/** The endpoint's signing secret. */
 export const secret = "whsec_test_secret"
 
 /** An event, as the account sends it. */
@@ -27,7 +27,7 @@ export interface SentEvent {
   readonly body: string
 }
 
-/** A client for the API at a port of this machine. */
+/** A client for the API at a port on this machine. */
 export const clientAt = (port: number, more: { timeout?: number } = {}): Stripe =>
   new Stripe("sk_test_123", {
     host: "127.0.0.1",
@@ -125,11 +125,11 @@ export const startStripeAccount = async () => {
 
   return {
     stripe,
-    /** Signs a body, as the header field of its request. */
+    /** Signs a body, as its request's header field. */
     sign: (payload: string, more = {}): string =>
       stripe.webhooks.generateTestHeaderString({ payload, secret, ...more }),
     requests,
-    /** The connected account of each request. */
+    /** Each request's connected account. */
     accounts,
     /** Makes the API fail, or work again. */
     setDown: (isDown: boolean) => {
@@ -158,7 +158,7 @@ export const startStripeAccount = async () => {
       invoices.push(invoice)
       return event("invoice.paid", invoiceOf(invoice))
     },
-    /** Sends an event about an invoice once more, perhaps of another type. */
+    /** Sends an event about an invoice once more, perhaps with another type. */
     again: (id: string, type = "invoice.paid"): SentEvent => event(type, invoiceOf(find(id))),
     /** Charges a customer without an invoice. */
     charge: (customer: string, count: number): void => {
@@ -167,7 +167,7 @@ export const startStripeAccount = async () => {
         singles.push(chargeOf({ payment, customer, amount: 500, refunded: 0, isDisputed: false }))
       }
     },
-    /** Splits the payment of an invoice. */
+    /** Splits an invoice's payment. */
     split: (id: string, parts: number): void => {
       find(id).parts = parts
     },
@@ -177,7 +177,7 @@ export const startStripeAccount = async () => {
       invoice.refunded = Math.min(totalOf(invoice), invoice.refunded + amount)
       return event("charge.refunded", chargesOf(invoice)[0] ?? {})
     },
-    /** The refund of an invoice fails: its money comes back. */
+    /** An invoice's refund fails: the money comes back. */
     failRefund: (id: string, type = "refund.failed"): SentEvent => {
       find(id).refunded = 0
       return event(type, refundOf(id, "failed"))
@@ -187,7 +187,7 @@ export const startStripeAccount = async () => {
       find(id).dispute = { status, amount }
       return event(`charge.dispute.${type}`, disputeOf(id, status, amount))
     },
-    /** Credits an invoice as a whole, to the balance of the customer. */
+    /** Credits a whole invoice to the customer's balance. */
     credit: (id: string): SentEvent => {
       const invoice = find(id)
       invoice.credited = totalOf(invoice)

@@ -1,4 +1,4 @@
-/** How answers of Stripe's API are described that are errors, or missing. */
+/** How answers from Stripe's API are described that are errors, or missing. */
 
 import { createServer } from "node:http"
 import { describe, expect, it, onTestFinished } from "vitest"

@@ -11,7 +11,7 @@ import { expectFailure, send } from "./support/http.ts"
 
 const paths = ["/", "/v2", "/v2/projects/p1/x", "/favicon.ico", "/v2/%zz", "//", "/v2/x?y=1"]
 
-/** Declares the tests of a server without a host: every other path is not found. */
+/** Declares the tests for a server without a host: every other path is not found. */
 const standaloneSuite = (test: ServerTest): void => {
   describe("a path outside the API", () => {
     test("is answered with 404, with or without a token", async ({ call, url }) => {

@@ -1,4 +1,4 @@
-/** How far the clock of a test moves. */
+/** How far a test moves the clock. */
 
 import { Setting, latestInstant } from "@tenure/core/internal"
 import { DurationText, EndDate, addDuration } from "@tenure/core/store"
@@ -7,8 +7,8 @@ import * as Result from "effect/Result"
 const century = 36_525 * 86_400_000
 
 /**
- * How far the clock of a test moves: text such as `"31 days"`, milliseconds, a `Duration`, or a duration of ISO 8601
- * such as `"P1M"`, which is added as `extend` adds it.
+ * How far a test moves the clock: text such as `"31 days"`, milliseconds, a `Duration`, or an ISO 8601 duration such as
+ * `"P1M"`, which is added as `extend` adds it.
  */
 export type ClockStep = Setting.Length | `P${string}`
 

@@ -1,3 +1,5 @@
+/** Suites that certify stores, adapters and transports, and their fixtures. */
+
 export { adapterSuite } from "./adapter-suite.ts"
 export { type DeliveryHarness, deliverySuite } from "./adapters/delivery-suite.ts"
 export {

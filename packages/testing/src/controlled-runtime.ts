@@ -1,9 +1,9 @@
 /**
- * A runtime whose time stands still until the program moves it. It runs what is due in the order of
- * time, and knows when nothing is left to do. The rest of the process keeps its own time.
+ * A runtime whose time stands still until the program moves it. It runs what is due in time order, and knows when
+ * nothing is left to do. The rest of the process keeps its own time.
  */
 
-// Fake timers of a test runner replace the global ones.
+// A test runner's fake timers replace the global ones.
 import { clearImmediate, clearTimeout, setImmediate, setTimeout } from "node:timers"
 import type { MonotonicClock } from "@tenure/core/internal"
 import * as Clock from "effect/Clock"
@@ -28,7 +28,7 @@ interface Sleeper {
 interface Sleepers {
   readonly clock: MonotonicClock
   readonly now: () => number
-  /** Returns when the first of them must be woken; `Infinity` for never. */
+  /** Returns when the first one must be woken; `Infinity` for never. */
   readonly nextAt: () => number
   /** Moves the clock, and wakes those whose time has come, earliest first. */
   readonly moveTo: (time: number) => void
@@ -53,7 +53,7 @@ const makeSleepers = (start: number): Sleepers => {
     return first
   }
 
-  // Without fractions, which no reading of a clock has.
+  // Without fractions, which no clock shows.
   const after = (millis: number): number => now + Math.ceil(millis)
   const nanos = (): bigint => BigInt(now) * 1_000_000n
   const monotonicNanos = (): bigint => BigInt(now - start) * 1_000_000n
@@ -100,7 +100,7 @@ const makeSleepers = (start: number): Sleepers => {
   }
 }
 
-/** Work that does not sleep: tasks of the scheduler, and promises of other threads and of the host. */
+/** Work that does not sleep: scheduler tasks, and promises from other threads and from the host. */
 interface Activity {
   readonly scheduler: Scheduler.Scheduler
   /** Counts a promise as work until it settles. */
@@ -154,7 +154,7 @@ const makeActivity = (): Activity => {
     },
     ended: async (limitMillis) => {
       for (;;) {
-        // Promises that are settled already continue within this turn of the event loop.
+        // Promises that are settled already continue within this event loop turn.
         await turn()
         if (tasks > 0) continue
         if (promises.size === 0) return true
@@ -189,7 +189,7 @@ const maxClosingWaitMillis = 500
 /** After so many moves without progress, something repeats itself for ever. */
 const maxMovesInPlace = 10_000
 
-/** The work at a point of time does not end, so the clock cannot go on. */
+/** Work does not end at one point in time, so the clock cannot go on. */
 export class EndlessWork extends Error {
   override readonly name = "EndlessWork"
   readonly _tag = "EndlessWork"
@@ -201,11 +201,11 @@ export interface ControlledRuntime {
   readonly services: Context.Context<never>
   /** The time in milliseconds since the epoch. */
   readonly now: () => number
-  /** Counts a promise of the host as work until it settles. */
+  /** Counts a host's promise as work until it settles. */
   readonly track: (work: unknown) => void
   /**
-   * Runs everything that is due until a time, in the order of time, and then stands there. Calls run one
-   * after the other. Rejects with `EndlessWork` if a step does not end.
+   * Runs everything that is due until a time, in time order, and then stands there. Calls run one after the other.
+   * Rejects with `EndlessWork` if a step does not end.
    *
    * @param targetOf - returns the time, from the one at which the call's turn comes
    * @param isStopped - asked between two steps; time stands where it first returns `true`
@@ -217,7 +217,6 @@ export interface ControlledRuntime {
 
 const never = (): boolean => false
 
-/** The options of a runtime. */
 export interface ControlledRuntimeOptions {
   /** Its time, in milliseconds since the epoch. */
   readonly start: number

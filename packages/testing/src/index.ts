@@ -1,3 +1,5 @@
+/** Tenure for a host's tests. */
+
 export { EndlessWork } from "./controlled-runtime.ts"
 export {
   type ForwardedWebhook,

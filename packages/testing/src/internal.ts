@@ -1,4 +1,4 @@
-/** For the packages of this repository, in the same version. Nothing here is stable. */
+/** For this repository's packages, in the same version. Nothing here is stable. */
 
 export { makeControlledRuntime } from "./controlled-runtime.ts"
 export { clockStep } from "./clock-step.ts"

@@ -1,4 +1,4 @@
-/** A receiver of webhooks in the process: it records each request, and answers as the test asks. */
+/** A webhook receiver in the process: it records each request, and answers as the test asks. */
 
 import { clearTimeout, setTimeout } from "node:timers"
 import type { Events } from "@tenure/client"
@@ -25,7 +25,7 @@ export interface SentWebhook<Type extends string = string> {
   readonly headers: Readonly<Record<string, string>>
   /** The signed text. */
   readonly body: string
-  /** When it was sent, in milliseconds since the epoch, by the clock of Tenure. */
+  /** When it was sent, in milliseconds since the epoch, by Tenure's clock. */
   readonly sentAt: number
   /** The status with which it was answered, or `timeout` if it was not. */
   readonly answer: number | "timeout"
@@ -51,10 +51,9 @@ export interface TestWebhooks {
    */
   readonly register: (projectId: string, url?: string) => ReturnType<Tenure["webhooks"]["create"]>
   /**
-   * Returns the next request that no call has returned yet, and waits for it if necessary: 2 seconds of
-   * real time by default. Requests of other types are left for later calls.
-   *
-   * Rejects with `WebhookNotSent` if no such request arrives. The error lists what was recorded.
+   * Returns the next request that no call has returned yet, and waits for it if necessary: 2 seconds in real time by
+   * default. Other types are left for later calls. Rejects with `WebhookNotSent` if no such request arrives. The error
+   * lists what was recorded.
    *
    * @param type - the event type; the default is any
    */
@@ -87,7 +86,7 @@ export interface TestWebhooks {
 export interface ForwardedWebhook {
   readonly sent: SentWebhook
   readonly status: number
-  /** The text of the response. */
+  /** The response's text. */
   readonly body: string
 }
 
@@ -143,7 +142,7 @@ export interface RecorderClock {
 /** A recorder. */
 export interface WebhookRecorder {
   readonly transport: Layer.Layer<WebhookTransport>
-  /** Returns the webhooks of a Tenure that sends with the transport. */
+  /** Returns the webhooks that Tenure sends with the transport. */
   readonly webhooksOf: (tenure: Tenure) => TestWebhooks
 }
 
@@ -190,7 +189,7 @@ const receiver = Setting.object({
 
 const pageSize = 1000
 
-/** Returns the secrets of all webhooks by their URLs. */
+/** Returns all webhooks' secrets by their URLs. */
 const secretsByUrl = async ({
   memberships,
   webhooks,
@@ -206,7 +205,7 @@ const secretsByUrl = async ({
   }
 }
 
-/** Sends a request again as if it were of the present. */
+/** Sends a request again as if it were new. */
 const sendNow = async (
   sent: SentWebhook,
   secrets: ReadonlyArray<WebhookSecret>,

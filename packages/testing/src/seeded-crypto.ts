@@ -3,7 +3,7 @@
 const hex = (bytes: Uint8Array): string =>
   [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("")
 
-/** The functions of WebCrypto that are random, with numbers from `random`. */
+/** WebCrypto's random functions, with numbers from `random`. */
 const makeSeededCrypto = (random: () => number): ReadonlyMap<string | symbol, unknown> => {
   const fill = (bytes: Uint8Array): void => {
     for (let index = 0; index < bytes.length; index++) bytes[index] = random() & 0xff
@@ -35,7 +35,7 @@ const makeSeededCrypto = (random: () => number): ReadonlyMap<string | symbol, un
   ])
 }
 
-/** WebCrypto with functions of its own, whose operations on other threads are tracked. */
+/** WebCrypto with its own functions, whose operations on other threads are tracked. */
 export const makeCrypto = (
   own: ReadonlyMap<string | symbol, unknown>,
   track: (work: unknown) => void,
@@ -57,7 +57,7 @@ export const makeCrypto = (
 }
 
 /**
- * Makes a WebCrypto whose random values come from `random`, a source of random 32-bit integers.
+ * Makes a WebCrypto whose random values come from `random`, which returns 32-bit integers.
  *
  * @param track - gets the promises of operations on other threads
  */

@@ -1,4 +1,4 @@
-/** Tenure for the tests of a host: in memory, with a clock that the test moves, and recorded webhooks. */
+/** Tenure for a host's tests: in memory, with a clock that the test moves, and recorded webhooks. */
 
 import {
   type CreateTenureOptions,
@@ -35,17 +35,17 @@ export interface TestTenureOptions<Provided = never> extends Omit<
   readonly stores?: CreateTenureOptions<Provided>["stores"] | undefined
 }
 
-/** The clock of Tenure in a test. */
+/** Tenure's clock in a test. */
 export interface TestClock {
   /** Returns the time in milliseconds since the epoch, as `Date.now()` does. */
   readonly now: () => number
   /**
-   * Moves the clock forward. Runs everything that is due on the way, in the order of time: reminders,
-   * ends, deliveries and their retries. Resolves when nothing is left to do, and promises of `onEvent`
-   * have settled. Rejects with `InvalidInput` if the duration is invalid, or if `stores` were given.
+   * Moves the clock forward. Runs everything that is due on the way, in time order: reminders, ends, deliveries and
+   * their retries. Resolves when nothing is left to do, and `onEvent`'s promises have settled. Rejects with
+   * `InvalidInput` if the duration is invalid, or if `stores` were given.
    *
    * @param duration - text such as `"31 days"`, milliseconds, or a duration of ISO 8601 such as `"P1M"`, added as
-   *   `extend` adds it. 0 runs what is due now
+   * `extend` adds it. 0 runs what is due now
    */
   readonly advance: (duration: ClockStep) => Promise<void>
   /** Moves the clock forward to a date, as `advance` does. */
@@ -80,7 +80,7 @@ const dateArgument = Setting.object({ date: instantSetting })
 
 type Options = Omit<CreateTenureOptions, "stores">
 
-/** The time of a test, and how Tenure starts and closes in it. */
+/** A test's time, and how Tenure starts and closes in it. */
 interface TestTime extends RecorderClock {
   readonly clock: TestClock
   readonly start: (options: Options) => Promise<Tenure>

@@ -34,7 +34,7 @@ type Place = Pick<PostgresServer, "url" | "dataDirectory">
 /** Tells whether something listens at a URL. */
 const listens = ({ url }: Place): Promise<boolean> => accepts(Number(new URL(url).port))
 
-/** Waits until nothing is left of a server. */
+/** Waits until a server has left nothing. */
 const gone = (place: Place): Promise<void> =>
   vi.waitFor(async () => {
     expect(existsSync(dirname(place.dataDirectory))).toBe(false)
@@ -56,7 +56,7 @@ const haveFolder = (): void => {
   afterEach(() => rm(folder, { recursive: true }))
 }
 
-/** Starts the program of the package that is installed in the given folder. */
+/** Starts the program in the package that is installed in the given folder. */
 const spawnProgram = (ending: string, installation = root, environment = {}) => {
   const child = spawn(process.execPath, [join(installation, "test/programs/server.ts"), ending], {
     env: { ...process.env, ...environment },

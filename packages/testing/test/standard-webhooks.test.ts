@@ -21,7 +21,7 @@ declare module "vitest" {
 const schema = "standard_webhooks"
 const projectId = "p1"
 
-/** Returns empty stores on the database of the tests. */
+/** Returns empty stores on the test database. */
 const emptyPostgres = async () => {
   const url = inject("databaseUrl")
   await PgClient.PgClient.use((sql) => sql.unsafe(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)).pipe(

@@ -1,4 +1,4 @@
-/** The suites of stores fail for stores that break a promise. */
+/** Store suites fail for stores that break a promise. */
 
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -13,7 +13,7 @@ import { wrongRateLimitStores } from "./wrong-stores/rate-limits.ts"
 import { wrongWebhookStores } from "./wrong-stores/webhooks.ts"
 import { rightStores } from "./wrong-stores/wrong-store.ts"
 
-/** Returns the tests of a port by their names. */
+/** Returns a port's tests by their names. */
 const testsOf = (port: Port, harness: Partial<StoreHarness>) => {
   const tests = new Map<string, Effect.Effect<unknown, unknown>>()
   declareSuite(
@@ -28,7 +28,7 @@ const testsOf = (port: Port, harness: Partial<StoreHarness>) => {
   return tests
 }
 
-// That stores in memory pass is a test of their own package.
+// That stores in memory pass is tested in their own package.
 describe("the test of a promise fails for a store that breaks it", () => {
   it.live.each([
     ...wrongMembershipStores,

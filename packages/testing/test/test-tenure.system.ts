@@ -1,4 +1,4 @@
-/** A process of the runner of Node ends, a year passes, and what waits for real time. */
+/** A Node test process ends, a year passes, and what waits for real time. */
 
 import { execFile } from "node:child_process"
 import { fileURLToPath } from "node:url"

@@ -1,3 +1,5 @@
+/** Tenure for a host's tests: its clock, its recorded webhooks, and its errors. */
+
 import { once } from "node:events"
 import { createServer } from "node:http"
 import { text } from "node:stream/consumers"

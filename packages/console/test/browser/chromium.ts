@@ -1,4 +1,4 @@
-/** Chromium, if it is installed or can be installed from the packages of Debian. */
+/** Chromium, if it is installed or can be installed from Debian's packages. */
 
 import { execFile } from "node:child_process"
 import { existsSync } from "node:fs"
@@ -41,7 +41,7 @@ export const launch = (): Promise<Browser> =>
     args: process.getuid?.() === 0 ? ["--no-sandbox"] : [],
   })
 
-/** Has a browser while the tests of a file run. Without one, they are skipped. */
+/** Has a browser while a file's tests run. Without one, they are skipped. */
 export const useBrowser = () => {
   let browser: Browser
   beforeEach(({ skip }) => skip(path === undefined, reason))

@@ -49,7 +49,7 @@ describe("signing in", () => {
     expect(await findingsOf(page)).toEqual([])
     await fill(page, { "API key": tokens.operator })
     await page.keyboard.press("Enter")
-    // An operator of one project begins there.
+    // An operator with one project begins there.
     await heading(page, "shop Overview").waitFor()
     await page.reload()
     await heading(page, "shop Overview").waitFor()
@@ -142,7 +142,7 @@ it(
     await press(page, "Extend")
     await press(page, "+1 month")
     await says(page, "2030-01-31 10:00:00 → 2030-02-28 10:00:00 UTC, +28 days")
-    // The last day of a month that is shorter.
+    // The last day in a shorter month.
     const would = "It would end 2030-02-28 10:00:00 UTC, in place of 2030-01-31 10:00:00."
     await confirm(page, "Dry run", would)
     await confirm(page, "Extend", "The membership ends 2030-02-28 10:00:00 UTC.")
@@ -674,7 +674,7 @@ it(
       const hidden = page
         .getByRole("button", { name: "Show data" })
         .or(page.getByRole("button", { name: "Data", expanded: false }))
-      // What is hidden at first may come later than the rest of the page.
+      // What is hidden at first may come later than the page's rest.
       const showAll = async () => {
         while ((await hidden.count()) > 0) await hidden.first().click()
         return page.getByText("onerror").count()

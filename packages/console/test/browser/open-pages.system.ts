@@ -1,4 +1,4 @@
-/** Pages of the console that stay open in Chromium, while others are busy or the server is away. */
+/** Console pages that stay open in Chromium, while others are busy or the server is away. */
 
 import type { Page, Route } from "playwright-core"
 import { expect, it } from "vitest"
@@ -149,7 +149,7 @@ it("shows members in the order that the list has, and sorts what is there as a w
     await sortBy("Ends")
     await expect.poll(list).toEqual(byEnd)
 
-    // All of them only by id, on every page.
+    // All only by id, on every page.
     await page.getByRole("button", { name: /^All/ }).click()
     await expect.poll(list).toEqual(byId)
     expect(await sortable()).toBe(0)
@@ -157,7 +157,7 @@ it("shows members in the order that the list has, and sorts what is there as a w
     await expect.poll(list).toEqual({ ...byId, shown: ids.slice(100) })
     expect(await sortable()).toBe(0)
 
-    // A few of them by either again.
+    // A few by either again.
     await page.getByRole("searchbox").fill("singer-105")
     await expect.poll(list).toEqual({ ...byEnd, shown: found.toReversed() })
     await sortBy("User")

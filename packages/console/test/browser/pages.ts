@@ -1,4 +1,4 @@
-/** Pages of the console in Chromium, and what tests do with them. */
+/** Console pages in Chromium, and what tests do with them. */
 
 import axe from "axe-core"
 import type { Browser, Page, Request } from "playwright-core"
@@ -9,8 +9,8 @@ import { type Server, startServer, tokens } from "./server.ts"
 export const viewport = { width: 1280, height: 800 }
 
 /**
- * Opens a place of the console, signed in with a token if there is one. Faults are errors, what the policy
- * forbids, and requests elsewhere.
+ * Opens a place in the console, signed in with a token if there is one. Faults are errors, what the policy forbids, and
+ * requests elsewhere.
  */
 const openIn = async (browser: Browser, url: string, place: string, token: string) => {
   const context = await browser.newContext({ viewport, reducedMotion: "reduce" })
@@ -89,7 +89,7 @@ interface Opening {
   readonly expected?: RegExp
 }
 
-/** Has a browser at the bundled server while the tests of a file run, if there is a Chromium. */
+/** Has a browser at the bundled server while a file's tests run, if there is a Chromium. */
 export const useSession = (prepare: (server: Server) => Promise<void> = async () => {}) => {
   const browser = useBrowser()
   let server: Server
@@ -128,7 +128,7 @@ export const useSession = (prepare: (server: Server) => Promise<void> = async ()
     goTo,
     visit,
     at: (place: string, test: (page: Page) => Promise<void>) => () => visit(place, test),
-    /** Opens a page of its own, in which nothing may go wrong until the test ends. */
+    /** Opens its own page, in which nothing may go wrong until the test ends. */
     open: async (place: string, { expected, token, url }: Opening = {}): Promise<Page> => {
       const at = url ?? server.url
       const { faults, page } = await openIn(browser(), at, place, token ?? tokens.admin)
@@ -141,7 +141,7 @@ export const useSession = (prepare: (server: Server) => Promise<void> = async ()
   }
 }
 
-/** Counts the requests of a page from now on, and those that are under way. */
+/** Counts a page's requests from now on, and those that are under way. */
 export const countRequests = (page: Page) => {
   let asked = 0
   const underWay = new Set<Request>()

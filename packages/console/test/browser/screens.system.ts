@@ -1,7 +1,6 @@
 /**
- * Every screen of the console in a browser: full, empty and with webhooks that fail, in light and dark, on
- * a desk and on a phone. With `SCREENSHOTS`, a folder, it leaves pictures there.
- * @rerun
+ * Every console screen in a browser: full, empty and with webhooks that fail, in light and dark, on a desk and on a
+ * phone. With `SCREENSHOTS`, a folder, it leaves pictures there. @rerun
  */
 
 import type { Page } from "playwright-core"
@@ -11,7 +10,7 @@ import { addHistory, addTroubles } from "./server.ts"
 
 const { SCREENSHOTS } = process.env
 
-/** The width of a phone. */
+/** A phone's width. */
 const narrow = 390
 
 let broken: string
@@ -51,7 +50,7 @@ const screens: ReadonlyArray<Screen> = [
     () => `${shop}/events`,
     async (page) => {
       await payment(page).getByRole("link").first().click()
-      // Before, the buttons of the list are still there.
+      // Before, the list's buttons are still there.
       await heading(page, "Deliveries").waitFor()
       await press(page, "Show data")
       await says(page, "Attempt (UTC)")
@@ -87,7 +86,7 @@ const screens: ReadonlyArray<Screen> = [
     (page) => heading(page, `empty ${tab}`).waitFor(),
   ]),
 
-  // With three of five webhooks that fail.
+  // With five webhooks, three failing.
   ["needs", () => "#/", failing],
   ["failing-project", () => pool, failing],
   ["failing-webhooks", () => `${pool}/webhooks`, (page) => says(page, "disabled")],

@@ -22,7 +22,7 @@ declare module "vitest" {
   }
 }
 
-/** The tokens of the keys that the server starts with. */
+/** The tokens for the keys that the server starts with. */
 export const tokens = { admin: "the-admin", operator: "the-operator", client: "the-client" }
 
 const day = 86_400_000
@@ -119,12 +119,12 @@ export const startServer = async () => {
 /** A running server. */
 export type Server = Awaited<ReturnType<typeof startServer>>
 
-/** Adds to a project what happens in a day: changes, events, and webhooks. Returns the id of the one that fails. */
+/** Adds a day's changes, events and webhooks to a project. Returns the failing webhook's id. */
 export const addHistory = async ({ client, receiver }: Server): Promise<string> => {
   const { apiKeys, events, memberships, webhooks } = client
   const shop = { project_id: "shop" }
   const member = { ...shop, user_id: "1055" }
-  // More than a page of events, before anybody is told of them.
+  // More than a page with events, before anybody is told about them.
   for (let count = 0; count < 100; count++)
     await events.publish({ ...shop, type: "door.opened", data: { count } })
   const event_types = ["membership.granted", "payment.completed"]
@@ -144,7 +144,7 @@ export const addHistory = async ({ client, receiver }: Server): Promise<string> 
   return data.id
 }
 
-/** Adds to a project five webhooks of which three fail: with 500, with 410, and without an answer. */
+/** Adds five webhooks to a project. Three fail: with 500, with 410, and without an answer. */
 export const addTroubles = async ({ client, receiver }: Server): Promise<ReadonlyArray<string>> => {
   const pool = { project_id: "pool" }
   const paths = ["billing", "broken/crm", "mail", "gone/legacy"]
@@ -181,7 +181,7 @@ export const startMachine = async (days: ReadonlyArray<number>) => {
   }
 }
 
-/** Serves the console of a host until the test ends. Everybody is an admin, named in a header field. */
+/** Serves a host's console until the test ends. Everybody is an admin, named in a header field. */
 export const serveConsole = async (
   { rateLimits, ...options }: Partial<CreateTenureOptions> = {},
   who: Partial<Identity> = {},

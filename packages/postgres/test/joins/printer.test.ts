@@ -1,3 +1,5 @@
+/** The declarations for Drizzle, Kysely and Prisma are what the migrations create. */
+
 import { fileURLToPath } from "node:url"
 import { it } from "@effect/vitest"
 import * as Effect from "effect/Effect"

@@ -1,4 +1,4 @@
-/** Rate limits, authentication, projects, paths, request ids, and the rights of roles. */
+/** Rate limits, authentication, projects, paths, request ids, and roles' rights. */
 
 import { setTimeout as sleep } from "node:timers/promises"
 import { type Operation, roleCovers, routes } from "@tenure/core/internal"
@@ -209,7 +209,7 @@ export const limitsSuite = (test: ServerTest): void => {
   })
 }
 
-/** All endpoints of the contract, with a body if they accept one. */
+/** All endpoints in the contract, with a body if they accept one. */
 const endpoints: ReadonlyArray<readonly [method: string, path: string, body?: object]> = [
   ["PATCH", "/memberships/1001/extend", { extend }],
   ["PATCH", "/memberships/extend", { extend }],

@@ -73,18 +73,17 @@ export interface Fixture extends RunningServer {
   readonly otherToken: string
   /** Sends a request with the token for `p1`, as JSON if it has a body. */
   readonly call: (method: string, path: string, call?: Call) => Promise<Incoming>
-  /** Sends a request as an operator of `p1`. */
   readonly operate: Send
-  /** Sends a request as an admin of all projects. */
+  /** Sends a request as an admin for all projects. */
   readonly administer: Send
-  /** Starts a receiver of webhooks, and closes it after the test. */
+  /** Starts a webhook receiver, and closes it after the test. */
   readonly receiver: (answer?: Answer) => Promise<Receiver>
 }
 
 const bytesOf = (body: unknown): string | Uint8Array =>
   typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body)
 
-/** Paths of the project with members. */
+/** Paths in the project with members. */
 export const project = "/v2/projects/p1"
 export const members = `${project}/memberships`
 export const extendOne = `${members}/1001/extend`
@@ -102,15 +101,15 @@ export const extend = "2099-01-01T00:00:00.000Z"
 /** An id that nothing has. */
 export const unknownId = "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
 
-/** The type of a body with JSON in lines. */
+/** The type for JSON in lines. */
 export const asLines = { "content-type": "application/x-ndjson" }
 
-/** Returns the header of an idempotency key. */
+/** Returns the header with an idempotency key. */
 export const keyed = (key: string | ReadonlyArray<string> = crypto.randomUUID()) => ({
   "idempotency-key": key,
 })
 
-/** Returns the end dates of the members of `p1`, as the API writes them. */
+/** Returns the end dates in `p1`, as the API writes them. */
 export const endDatesOf = async ({ tenure }: Fixture): Promise<ReadonlyArray<string>> =>
   (await tenure.memberships.list({ projectId: "p1" })).map(({ endDate }) =>
     new Date(endDate).toISOString(),

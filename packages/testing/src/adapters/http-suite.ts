@@ -43,7 +43,7 @@ const noObjects: ReadonlyArray<string | Uint8Array> = [
   Buffer.from('{"extend":"\ud800"}', "latin1"),
 ]
 
-/** Header fields of a valid body, and how it is answered. */
+/** Header fields for a valid body, and how it is answered. */
 const typed: ReadonlyArray<readonly [field: string, value: string, status: 200 | 415]> = [
   ["content-type", "application/json; charset=utf-8", 200],
   ["content-type", "application/json;charset=UTF-8", 200],
@@ -215,7 +215,7 @@ const extension = JSON.stringify({ extend })
 const head = ({ token }: Fixture, ...lines: ReadonlyArray<string>): string =>
   [...lines, "Host: localhost", `Authorization: Bearer ${token}`, "", ""].join("\r\n")
 
-/** The head of an extension. */
+/** An extension's head. */
 const headOf = (
   fixture: Fixture,
   framing: string = `Content-Length: ${extension.length}`,

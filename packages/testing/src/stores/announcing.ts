@@ -1,4 +1,4 @@
-/** Stores that announce ends, and steps of their tests. */
+/** Stores that announce ends, and steps in their tests. */
 
 import { currentUnixMillis, makeDecideAnnouncement, reminderLeads } from "@tenure/core/internal"
 import {
@@ -28,8 +28,8 @@ export const leadsOf = (inDays: ReadonlyArray<number>): ReadonlyArray<Millis> =>
 const leads = leadsOf(reminders)
 
 /**
- * Returns the date a number of days from now. Dates are calculated when used: some harnesses move
- * stored data into the past, while the database's clock stands still.
+ * Returns the date so many days from now. Dates are calculated when used: some harnesses move stored data into the
+ * past, while the database's clock stands still.
  */
 export const inDays = (days: number): Effect.Effect<EndDate> =>
   Effect.map(currentUnixMillis, (now) => EndDate(now + days * dayMillis))
@@ -39,11 +39,11 @@ interface Announcing {
   readonly store: MembershipStore["Service"]
   readonly expiry: ExpiryStore
   readonly judge: DecideAnnouncement
-  /** Grants a membership ending a number of days from now. */
+  /** Grants a membership that ends so many days from now. */
   readonly grant: (userId: UserId, days: number) => Effect.Effect<unknown, unknown>
-  /** Extends a membership until a number of days from now. */
+  /** Extends a membership until so many days from now. */
   readonly extend: (userId: UserId, days: number) => Effect.Effect<unknown, unknown>
-  /** Extends all memberships until a number of days from now. Returns the change. */
+  /** Extends all memberships until so many days from now. Returns the change. */
   readonly extendAll: (mode: BulkMode, days: number, at?: EndDate) => Effect.Effect<Change, unknown>
   /** Undoes a bulk extension. */
   readonly undo: (extension: Change, at?: EndDate) => Effect.Effect<unknown, unknown>
@@ -79,7 +79,7 @@ export const drain = Effect.fnUntraced(function* (
   return all
 })
 
-// Ten milliseconds of real time, whatever clock the test has.
+// Ten milliseconds in real time, whatever clock the test has.
 const pause = Effect.promise(() => new Promise<void>((resolve) => setTimeout(resolve, 10)))
 
 /**

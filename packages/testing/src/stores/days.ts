@@ -19,7 +19,7 @@ import { dayMillis, outcomeOf } from "./steps.ts"
 const users = [u1, u2, u3]
 const user = fc.constantFrom(...users)
 
-/** Returns changes with dates from some days before a test until a number of days after its beginning. */
+/** Returns changes with dates from some days before a test until so many days after its beginning. */
 export const dayChanges = (most: number) => {
   // At noon: between two dates, whole days pass.
   const date = fc.integer({ min: -5, max: most }).map((day) => day + 0.5)
@@ -138,7 +138,7 @@ export const countDays = Effect.fnUntraced(function* ({ advance, settlesAtOnce }
       Effect.map(moved, (days) => (endDate - origin) / dayMillis + days),
     /** The date set for a member alone. */
     own: (userId: UserId) => own.get(userId),
-    /** Returns the end dates of all members, as if what was undone had never happened. */
+    /** Returns all members' end dates, as if what was undone had never happened. */
     dates: (): ReadonlyMap<UserId, number> =>
       new Map(
         [...own].map(([userId, { after, date }]) => {

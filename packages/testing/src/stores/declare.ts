@@ -1,4 +1,4 @@
-/** Functions to declare the tests of a store. Apart from `harness.ts`, whose types need no fast-check. */
+/** Functions to declare a store's tests. Apart from `harness.ts`, whose types need no fast-check. */
 
 import { expect } from "@effect/vitest"
 import type { StorePorts } from "@tenure/core/store"
@@ -47,7 +47,7 @@ export const undone = Effect.fnUntraced(function* <A, E>(work: Effect.Effect<A, 
   expect(isDone).toBe(true)
 })
 
-/** The steps of a test, which yields effects. */
+/** A test's steps, which yield effects. */
 export type Steps<Services, Arguments extends ReadonlyArray<unknown> = []> = (
   ...given: Arguments
 ) => Generator<Effect.Effect<unknown, unknown, Services>, unknown, never>

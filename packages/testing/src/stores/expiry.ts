@@ -383,7 +383,7 @@ type Step = typeof modelStep extends fc.Arbitrary<infer A> ? A : never
 
 /** A member, with the last announcement's day and reminder; 0 for the end itself. */
 interface Member {
-  /** The current date, and the day of its change. */
+  /** The current date, and the day on which it changed. */
   date: number
   setOn: number
   announced?: readonly [date: number, reminder: number]
@@ -407,8 +407,8 @@ class Model {
   readonly members = new Map<UserId, Member>()
   readonly today: () => number
   /**
-   * The bulk changes that the store is still to look at all members for: when it must, and the day of the first of them, which
-   * is one between two if it may have looked.
+   * The bulk changes that the store is still to look at all members for: when it must, and when the first was made,
+   * which is one between two if it may have looked.
    */
   #unseen = { check: Infinity, earliest: 0, latest: 0 }
 

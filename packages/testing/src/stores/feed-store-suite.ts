@@ -29,7 +29,7 @@ const prepared = Effect.gen(function* () {
   return { feed: yield* FeedStore, outbox: yield* Outbox }
 })
 
-/** Publishes events with bodies of a thousand bytes. */
+/** Publishes events with bodies that have a thousand bytes. */
 const publishBodies = Effect.fnUntraced(function* (count: number) {
   const outbox = yield* Outbox
   const body = JSON.stringify("x".repeat(998))
@@ -38,7 +38,7 @@ const publishBodies = Effect.fnUntraced(function* (count: number) {
   return events
 })
 
-/** Reads page after page, up to the last one. Returns the ids of all events, and the place after them. */
+/** Reads page after page, up to the last one. Returns all events' ids, and the place after them. */
 const readAll = Effect.fnUntraced(function* (from: FeedStart, size = large, projectId = p1) {
   const feed = yield* FeedStore
   let page = yield* feed.read([projectId], from, size)

@@ -1,4 +1,4 @@
-/** What the suite of stores needs from those who run it. */
+/** What the store suite needs from those who run it. */
 
 import type { StorePorts } from "@tenure/core/store"
 import type * as Effect from "effect/Effect"
@@ -15,7 +15,7 @@ export const ports = [
   "TicketStore",
 ] as const
 
-/** The name of a port. */
+/** A port's name. */
 export type Port = (typeof ports)[number]
 
 /**
@@ -36,13 +36,13 @@ export interface StoreHarness<Host = never> {
   /** Whether projects are in several databases, each with its own idempotency keys. Default: `false`. */
   readonly hasSeveralDatabases?: boolean | undefined
   /**
-   * Whether bulk extensions become part of the members' own dates at once, as in a table of the host: then none can be
+   * Whether bulk extensions become part of the members' own dates at once, as in a host's table: then none can be
    * undone. Default: `false`.
    */
   readonly settlesAtOnce?: boolean | undefined
   /** Whether the `MembershipStore` announces ends: whether it has `expiry`. Default: `true`. */
   readonly announcesEnds?: boolean | undefined
-  /** The number of inputs per property. Fewer for stores composed from others. Default: 50. */
+  /** How many inputs each property gets. Fewer for stores composed from others. Default: 50. */
   readonly runs?: number | undefined
   /** The ports to certify. Default: all. */
   readonly ports?: ReadonlyArray<Port> | undefined

@@ -20,7 +20,7 @@ import type { StoreTests } from "./declare.ts"
 import { dayMillis, hour, times, together } from "./steps.ts"
 
 const five = bucketPolicy({ limit: 5, window: Millis(hour) })
-/** Tokens return after a fractional number of milliseconds. */
+/** Tokens return after a fraction in milliseconds. */
 const seven = bucketPolicy({ limit: 7, window: Millis(hour) })
 const twenty = bucketPolicy({ limit: 20, window: Millis(hour) })
 const hundred = bucketPolicy({ limit: 100, window: Millis(hour) })

@@ -1,4 +1,4 @@
-/** Values and steps that the tests of several ports share. */
+/** Values and steps that several ports share in their tests. */
 
 import { isReplayedResponse } from "@tenure/core/internal"
 import {
@@ -16,7 +16,7 @@ import { makeWebhook, occasion, p1, p2 } from "../support/fixtures.ts"
 export const hour = 3_600_000
 export const dayMillis = 86_400_000
 
-/** Creates the two projects of the tests. */
+/** Creates the tests' two projects. */
 export const createProjects = Effect.gen(function* () {
   const store = yield* MembershipStore
   yield* store.createProject(p1, occasion)

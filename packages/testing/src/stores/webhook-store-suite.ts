@@ -152,7 +152,7 @@ type Make = (
   by: ChangeContext,
 ) => Effect.Effect<unknown, { readonly _tag: string }>
 
-/** Changes of a webhook, with the answer that is repeated. They fail before it is added. */
+/** Webhook changes, with the answer that is repeated. They fail before it is added. */
 const changes: ReadonlyArray<
   readonly [
     name: string,

@@ -38,7 +38,7 @@ export const u1 = UserId("1001")
 export const u2 = UserId("1002")
 export const u3 = UserId("1003")
 
-/** User ids of hosts and of sign-in services, and some that programs may mistake for something else. */
+/** User ids at hosts and sign-in services, and some that programs may mistake for something else. */
 export const manyKindsOfUser = [
   "7",
   "07",

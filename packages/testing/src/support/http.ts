@@ -119,11 +119,11 @@ export const instant: unknown = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\
 export const fieldsOf = (value: unknown): Readonly<Record<string, unknown>> =>
   Predicate.isObject(value) ? value : expect.fail(`${JSON.stringify(value)} is not an object`)
 
-/** Returns the fields of the data in a response. */
+/** Returns the data fields in a response. */
 export const dataOf = ({ body }: Incoming): Readonly<Record<string, unknown>> =>
   fieldsOf(fieldsOf(body)["data"])
 
-/** Returns the items of the list in a response. */
+/** Returns the list items in a response. */
 export const itemsOf = ({ body }: Incoming): ReadonlyArray<Readonly<Record<string, unknown>>> => {
   const { data } = fieldsOf(body)
   return Array.isArray(data) ? data : expect.fail(`${JSON.stringify(body)} has no list`)

@@ -5,10 +5,10 @@ import { type Socket, connect, createServer } from "node:net"
 
 /** A running proxy. */
 export interface Proxy {
-  /** The URL of the server, through the proxy. */
+  /** The server's URL, through the proxy. */
   readonly url: string
   readonly port: number
-  /** From now on, new connections lead to the server of another URL. */
+  /** From now on, new connections lead to another server. */
   readonly turnTo: (url: string) => void
   /** From now on, everything takes so much longer, in each direction. */
   readonly delay: (millis: number) => void
@@ -29,7 +29,7 @@ interface Link {
   isSilent: boolean
 }
 
-/** Starts a proxy in front of the server of a URL. */
+/** Starts a proxy in front of a server. */
 export const startProxy = async (url: string): Promise<Proxy> => {
   let target = new URL(url)
   const links = new Set<Link>()

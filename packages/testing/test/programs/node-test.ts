@@ -1,4 +1,4 @@
-/** Tests of the runner of Node, which ends by itself only if nothing is left running. */
+/** Tests for Node's runner, which ends by itself only if nothing is left running. */
 
 import assert from "node:assert/strict"
 import { test } from "node:test"

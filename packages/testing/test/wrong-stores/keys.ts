@@ -1,4 +1,4 @@
-/** Stores of API keys, tickets and projects that break a promise. */
+/** API key, ticket and project stores that break a promise. */
 
 import { type ApiKey, ApiKeyStore, type Ticket, TicketStore } from "@tenure/core/store"
 import * as Effect from "effect/Effect"

@@ -1,4 +1,4 @@
-/** Stores of memberships that break a promise. */
+/** Membership stores that break a promise. */
 
 import {
   ApiKeyStore,
@@ -26,7 +26,7 @@ type EndingQuery = Parameters<Store["listEnding"]>[1]
 const inMode = (bulk: BulkChange, mode: "set" | "neverShorten"): BulkChange =>
   bulk.mode === "extendBy" ? bulk : { ...bulk, mode }
 
-/** Changes the rows of the audit trail. */
+/** Changes audit rows. */
 const auditing =
   (change: (row: AuditRow) => ReadonlyArray<AuditRow>) =>
   ({ history }: Store): Partial<Store> => ({

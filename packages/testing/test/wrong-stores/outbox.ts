@@ -32,7 +32,7 @@ const finding =
     find: (...ids) => Effect.map(find(...ids), change),
   })
 
-/** Changes the deliveries of events that are found. */
+/** Changes the deliveries that `find` returns. */
 const findingDeliveries = (
   change: (all: PublishedEvent["deliveries"]) => PublishedEvent["deliveries"],
 ) => finding((found) => ({ ...found, deliveries: change(found.deliveries) }))

@@ -1,4 +1,4 @@
-/** Stores of token buckets that break a promise. */
+/** Token bucket stores that break a promise. */
 
 import {
   ApiKeyId,

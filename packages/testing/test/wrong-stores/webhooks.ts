@@ -1,4 +1,4 @@
-/** Stores of webhooks that break a promise. */
+/** Webhook stores that break a promise. */
 
 import { type StoredWebhook, WebhookStore } from "@tenure/core/store"
 import * as Effect from "effect/Effect"

@@ -12,14 +12,14 @@ import type { Port } from "../../src/stores/harness.ts"
 /** A store that breaks a promise. */
 export interface WrongStore {
   readonly port: Port
-  /** The test of the port that must fail. */
+  /** The port's test that must fail. */
   readonly test: string
   /** What it does wrong. */
   readonly wrong: string
   readonly layer: Layer.Layer<StorePorts, unknown>
 }
 
-/** Stores in memory, on a clock of the tests. */
+/** Stores in memory, on the test clock. */
 export const rightStores = Layer.merge(memory(), TestClock.layer())
 
 /** Returns the operations that break a promise. They may call the right ones, and other stores. */

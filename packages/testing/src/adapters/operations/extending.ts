@@ -440,7 +440,7 @@ const undoTests = (test: ServerTest): void => {
 
 const url = "https://receiver.example/hook"
 
-/** The events of a dry run for a webhook. */
+/** A dry run's events for a webhook. */
 const preview = (webhook_id: string, type: string, data: object) => ({
   total: 1,
   by_type: { [type]: 1 },

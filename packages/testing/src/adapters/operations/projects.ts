@@ -1,4 +1,4 @@
-/** Projects and their audit trails, API keys, the identity of a sender, tickets for browsers, and the status. */
+/** Projects and their audit trails, API keys, a sender's identity, tickets for browsers, and the status. */
 
 import { describe, expect } from "vitest"
 import {
@@ -71,7 +71,7 @@ const ownTests = (test: ServerTest): void => {
     expectSuccess(await administer("GET", project), {
       data: { ...p1, memberships: 0, last_bulk_end_date: null },
     })
-    // The keys of the deleted one do not open the new one, although they were cached.
+    // The deleted one's keys do not open the new one, although they were cached.
     expectFailure(await call("GET", project), 404, "PROJECT_NOT_FOUND")
   })
 
@@ -91,7 +91,7 @@ const ownTests = (test: ServerTest): void => {
   })
 }
 
-/** A row of an audit trail, without its content. */
+/** An audit row without its content. */
 const row = {
   at: instant,
   from: null,
@@ -313,7 +313,7 @@ const issueTicket = async ({ call }: Fixture, token?: string): Promise<string> =
   return String(dataOf(response)["ticket"])
 }
 
-/** Sends a request with a ticket instead of a key. */
+/** Sends a request with a ticket in place of a key. */
 const byTicket = ({ url }: Fixture, ticket: string, path = events, method = "GET") =>
   send(url, { method, path: `${path}?ticket=${ticket}` })
 

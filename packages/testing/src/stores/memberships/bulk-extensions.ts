@@ -1,4 +1,4 @@
-/** Bulk extensions, their list, and undoing them: what the model of changes does not tell. */
+/** Bulk extensions, their list, and undoing them: what the model does not tell. */
 
 import { expect } from "@effect/vitest"
 import { isReplayedResponse } from "@tenure/core/internal"

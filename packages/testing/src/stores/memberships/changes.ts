@@ -1,4 +1,4 @@
-/** Changes of a project's memberships: how each is drawn, made in a store, and answered by the model. */
+/** Changes in a project: how each is drawn, made in a store, and answered by the model. */
 
 import { isEndsLater, isReplayedResponse, lastEndDate } from "@tenure/core/internal"
 import {
@@ -33,13 +33,13 @@ export type MembershipChange =
   | { readonly _tag: "End" | "Find"; readonly userId: UserId }
   | { readonly _tag: "Move"; readonly userId: UserId; readonly to: UserId }
   | { readonly _tag: "ExtendAll"; readonly bulk: BulkChange }
-  /** Undoes one of the earlier bulk extensions. */
+  /** Undoes an earlier bulk extension. */
   | { readonly _tag: "Undo"; readonly which: number }
 
-/** `Done` or the tag of a failure, with its date or number. */
+/** `Done` or a failure's tag, with its date or number. */
 export type Answer = readonly [outcome: string, told?: number]
 
-/** An answer, and the event of a successful change. */
+/** An answer, and the event if the change was made. */
 export interface Made {
   readonly answer: Answer
   readonly event?: Event
@@ -54,7 +54,7 @@ type Entry =
       readonly isUndone: boolean
     }
 
-/** Everything that has happened to the memberships of a project. */
+/** Everything that has happened to a project's memberships. */
 export type Ledger = ReadonlyArray<Entry>
 
 const own = (userId: UserId, endDate: EndDate | undefined): Entry => ({
@@ -63,7 +63,7 @@ const own = (userId: UserId, endDate: EndDate | undefined): Entry => ({
   endDate,
 })
 
-/** The end dates of a project by user id. */
+/** A project's end dates by user id. */
 export type EndDates = ReadonlyMap<UserId, EndDate>
 
 /** Returns a ledger with granted memberships. */
@@ -94,7 +94,7 @@ export const datesOf = (ledger: Ledger): EndDates => {
   return dates
 }
 
-/** Returns the index of the bulk extension to undo, or -1 if the ledger has no bulk extensions. */
+/** Returns the place in the ledger to undo, or -1 if it has no bulk extensions. */
 const placeOf = (ledger: Ledger, which: number): number => {
   const places = ledger.flatMap(({ _tag }, place) => (_tag === "Bulk" ? [place] : []))
   return places[which % Math.max(1, places.length)] ?? -1

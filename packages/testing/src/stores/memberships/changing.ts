@@ -114,7 +114,7 @@ export const changingTests = (on: StoreTests): void => {
   })
 }
 
-/** Extends a membership, and tells what has come of it. */
+/** Extends a membership, and tells what has come from it. */
 const extend = (userId: UserId, endDate: EndDate, more: Partial<Extension>) =>
   MembershipStore.use((store) =>
     Effect.match(store.extend({ ...change(p1), userId, endDate, ...more }), {

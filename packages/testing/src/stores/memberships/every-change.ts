@@ -42,13 +42,12 @@ export const gold: Metadata = { note: `"quoted", {braced} and \\ '`, plan: "gold
 /** The first page, large enough for all rows or memberships. */
 export const everything = { userId: undefined, limit: 1000 } as const
 
-/** A kind of change to a project that has the members of `prepared`, and a bulk extension. */
+/** A kind of change to a project that has `prepared` members, and a bulk extension. */
 type Kind = readonly [
   name: string,
   make: (store: Store, change: Change) => Effect.Effect<unknown, { readonly _tag: string }>,
 ]
 
-/** Changes of end dates. */
 export const datingChanges: ReadonlyArray<Kind> = [
   ["a grant", (store, by) => store.grant({ ...by, userId: u3, endDate: in2028 })],
   ["a grant to a member", (store, by) => store.grant({ ...by, userId: u1, endDate: in2029 })],
@@ -109,7 +108,7 @@ export const changesAt = ({ settlesAtOnce }: { readonly settlesAtOnce: boolean }
   ...projectChanges,
 ]
 
-/** Returns how many audit rows and deliveries a kind of change writes. */
+/** Returns how many audit rows and deliveries a kind writes. */
 export const writesOf = (name: string): number =>
   name === "a move" ? 2 : projectChanges.some(([project]) => project === name) ? 0 : 1
 

@@ -122,7 +122,7 @@ export const onceTests = (on: StoreTests): void => {
       "makes %s once, repeats its answer, and refuses another request",
       function* ([name, make]) {
         const { counts, store } = yield* observed
-        // An erasure has an answer of its own.
+        // An erasure has its own answer.
         const answer = name === "an erasure" ? undefined : "an answer"
         const key = { ...once(), answer }
         const answers = yield* answersToRepeated(12, () => make(store, common(key)))

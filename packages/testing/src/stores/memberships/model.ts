@@ -1,4 +1,4 @@
-/** Random sequences of changes, compared with a simple model. */
+/** Random changes, compared with a simple model. */
 
 import { expect } from "@effect/vitest"
 import {

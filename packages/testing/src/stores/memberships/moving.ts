@@ -76,7 +76,7 @@ const eventsOf = (made: object): ReadonlyArray<Event> =>
 const membership = (userId: UserId, endDate: number, metadata: Metadata) =>
   ({ projectId: p1, userId, endDate, metadata }) as const
 
-/** What all operations return of both users and their project. */
+/** What all operations return about both users and their project. */
 const wholeProject = Effect.gen(function* () {
   const store = yield* MembershipStore
   const feed = yield* (yield* FeedStore).read([p1], "start", { events: 100, bytes: 1_000_000 })
@@ -124,7 +124,7 @@ const movingTests = ({ testsAfter }: StoreTests): void => {
     expect(granted?.body).toContain(JSON.stringify(joined))
     expect(yield* found(u2)).toEqual(membership(u2, in2028, joined))
     expect(yield* store.findProject(p1)).toMatchObject({ memberships: 1 })
-    // Also if that is the date of the user who moves.
+    // Also if that is the moving user's date.
     yield* store.grant({ ...change(p1), userId: u3, endDate: in2027 })
     yield* move(u2, u3)
     expect(yield* found(u3)).toEqual(membership(u3, in2028, joined))
@@ -245,7 +245,6 @@ const movingTests = ({ testsAfter }: StoreTests): void => {
   })
 }
 
-/** Announcements of what was moved. */
 const announcedTests = (on: StoreTests): void => {
   const { advance } = on
   const test = announcedOn(on)

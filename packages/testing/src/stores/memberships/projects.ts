@@ -147,7 +147,7 @@ export const countingTests = ({ describe, property }: StoreTests): void => {
   })
 }
 
-/** Two projects with all kinds of data. */
+/** Two projects with all kinds in them. */
 const furnished = Effect.gen(function* () {
   const store = yield* prepared
   const key = yield* ApiKeyStore.use((keys) => keys.add(apiKey("a token", p1, p2), occasion))
@@ -184,7 +184,7 @@ const readable = Effect.fnUntraced(function* ({ key, one }: Effect.Success<typeo
   }
 })
 
-/** What is left of a project, whether it is created again or not. */
+/** What a deleted project leaves, whether it is created again or not. */
 const nothing = {
   member: "MembershipNotFound",
   event: "EventNotFound",

@@ -142,7 +142,7 @@ const keptBackTests = ({ advance, test }: StoreTests): void => {
   })
 }
 
-/** The maximum number of claimed deliveries for a project or a failing webhook. */
+/** How many claimed deliveries a project or a failing webhook may have. */
 const shareTests = ({ advance, test }: StoreTests): void => {
   test("respects the limit for each project, whatever the number of its webhooks", function* () {
     yield* prepared(8)
@@ -186,7 +186,6 @@ const shareTests = ({ advance, test }: StoreTests): void => {
   })
 }
 
-/** The order of deliveries. */
 const orderTests = ({ advance, test }: StoreTests): void => {
   test("alternates between webhooks, so that a backlog delays no other webhook", function* () {
     const { outbox, webhooks } = yield* prepared(2)
@@ -332,7 +331,7 @@ const aheadTests = ({ test }: StoreTests): void => {
     const second = yield* ahead(webhook, 5)
     expect([first.claims.length, second.claims.length]).toEqual([14, 5])
     expect(first.claims.map((one) => one.webhook.concurrency)).toContain(4)
-    // In the order of publication.
+    // As they were published.
     const both = eventIdsOf([...first.claims, ...second.claims])
     expect(both).toEqual(idsOf(published.slice(0, 19)))
     expect(second.keptBack).toEqual([webhook.id])

@@ -56,7 +56,7 @@ const fiveOn = ({ advance }: StoreTests) =>
     const claimed = (yield* claims()).toReversed()
     yield* settleAll(claimed, [failed, delivered, released, failed, delivered])
     const ids = idsOf(published)
-    /** Lists deliveries, as the numbers of their events. */
+    /** Lists deliveries by their events' numbers. */
     const listed = (page: Parameters<typeof deliveriesOf>[1]) =>
       Effect.map(deliveriesOf(webhook, page), (all) =>
         all.map(({ eventId }) => ids.indexOf(eventId)),
@@ -443,7 +443,7 @@ export const findingTests = ({ describe, test }: StoreTests): void => {
 
 /** A step. An index is taken modulo the number of candidates. */
 type Step =
-  /** Publishes events. Their ids are of times this many milliseconds after one another. */
+  /** Publishes events. Their ids tell times so many milliseconds after one another. */
   | { readonly publish: ReadonlyArray<number> }
   /** Settles what is due, all at once. Each element says how one ends. */
   | { readonly settle: ReadonlyArray<"alike" | "differently" | "fails" | "released"> }
@@ -474,7 +474,7 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.constant({ replayAll: true } as const) },
 )
 
-/** What is known of a delivery. */
+/** What is known about a delivery. */
 interface Known {
   readonly id: EventId
   state: Delivery["state"]
@@ -508,7 +508,7 @@ const attemptPlace = ({ attemptedAt = 0, eventId }: Delivery): AttemptPosition =
 const byAttempt = (one: Delivery, other: Delivery): number =>
   (other.attemptedAt ?? 0) - (one.attemptedAt ?? 0) || (one.eventId < other.eventId ? 1 : -1)
 
-/** Checks all lists of a webhook's deliveries. */
+/** Checks all lists that show a webhook's deliveries. */
 const expectLists = Effect.fnUntraced(function* (
   outbox: Outbox["Service"],
   ref: WebhookRef,

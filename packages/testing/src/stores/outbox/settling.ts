@@ -141,7 +141,7 @@ export const failingTests = ({ advance, describe, test }: StoreTests): void => {
       const { webhooks } = yield* prepared(2)
       const [own, other] = [at(webhooks, 0).id, at(webhooks, 1).id]
       const told: Array<unknown> = []
-      // Delivers everything to the other webhook, and settles the only claim of the failing one.
+      // Delivers everything to the other webhook, and settles the failing one's only claim.
       const settleOwn = Effect.fnUntraced(function* (settlement: (since: number) => AttemptResult) {
         const all = yield* claims()
         for (const one of all) {
@@ -328,7 +328,7 @@ export const disabledTests = ({ advance, describe, test }: StoreTests): void => 
   })
 }
 
-/** Six deliveries of one webhook: the last one was not attempted, the others in the order of the indexes 3, 0, 4, 1, 2. */
+/** Six deliveries for one webhook: the last one was not attempted, the others in the order 3, 0, 4, 1, 2. */
 const attemptedOn = ({ advance }: StoreTests) =>
   Effect.gen(function* () {
     const { outbox, ref, store, webhook } = yield* preparedWebhook
@@ -345,7 +345,7 @@ const attemptedOn = ({ advance }: StoreTests) =>
       yield* settle(at(claimed, index), settlement)
       yield* advance(10)
     }
-    /** Lists deliveries, as the indexes of their events. */
+    /** Lists deliveries by their events' indexes. */
     const listed = (page: Partial<Parameters<typeof outbox.attempted>[1]> = {}) =>
       Effect.map(outbox.attempted(ref, { limit: 10, ...page }), (all) =>
         all.map(({ eventId }) => ids.indexOf(eventId)),

@@ -120,10 +120,10 @@ export const eventIdsOf = (all: ReadonlyArray<Claim>) => all.map((one) => one.ev
 export const webhookIdsOf = (all: ReadonlyArray<Claim>) =>
   all.map(({ webhook }) => webhook.webhookId)
 
-/** Claims everything. Returns the ids of the events. */
+/** Claims everything. Returns the events' ids. */
 export const claimedIds = Effect.map(claims(), eventIdsOf)
 
-/** Claims everything. Returns the types of the events. */
+/** Claims everything. Returns the events' types. */
 export const claimedTypes = Effect.map(claims(), (all) =>
   all.map((one): string => JSON.parse(one.event.body).type),
 )
