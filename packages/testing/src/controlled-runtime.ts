@@ -24,13 +24,13 @@ interface Sleeper {
   readonly wake: () => void
 }
 
-/** A clock, and the fibers that sleep by it. */
+/** A clock, and its sleeping fibers. */
 interface Sleepers {
   readonly clock: MonotonicClock
   readonly now: () => number
   /** Returns when the first one must be woken; `Infinity` for never. */
   readonly nextAt: () => number
-  /** Moves the clock, and wakes those whose time has come, earliest first. */
+  /** Moves the clock, and wakes the sleepers due, earliest first. */
   readonly moveTo: (time: number) => void
   /** Moves the clock to the end of the shortest sleep, if any, also if it is between two polls. */
   readonly moveOn: () => boolean
@@ -195,7 +195,7 @@ export class EndlessWork extends Error {
   readonly _tag = "EndlessWork"
 }
 
-/** A runtime, and what moves its time. */
+/** A runtime, and its control. */
 export interface ControlledRuntime {
   /** The services to run effects with: the clock, the scheduler, and random numbers from a seed. */
   readonly services: Context.Context<never>
@@ -211,7 +211,7 @@ export interface ControlledRuntime {
    * @param isStopped - asked between two steps; time stands where it first returns `true`
    */
   readonly advance: (targetOf: (now: number) => number, isStopped?: () => boolean) => Promise<void>
-  /** Moves time until a promise settles, for example that of a shutdown with time limits. */
+  /** Moves time until a promise settles, for example a shutdown with time limits. */
   readonly runUntil: (settled: Promise<void>) => Promise<void>
 }
 

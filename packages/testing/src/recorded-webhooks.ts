@@ -82,7 +82,7 @@ export interface TestWebhooks {
   readonly forward: (url: string) => Promise<ReadonlyArray<ForwardedWebhook>>
 }
 
-/** A request that was forwarded, and what the receiver answered. */
+/** A forwarded request, and the receiver's answer. */
 export interface ForwardedWebhook {
   readonly sent: SentWebhook
   readonly status: number
@@ -133,7 +133,7 @@ const describeMissing = (
   ].join("\n")
 }
 
-/** The time, and a function that has Tenure send what is due now. */
+/** The time, and a function to have Tenure send everything due. */
 export interface RecorderClock {
   readonly now: () => number
   readonly settle: () => Promise<void>

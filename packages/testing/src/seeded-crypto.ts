@@ -35,7 +35,7 @@ const makeSeededCrypto = (random: () => number): ReadonlyMap<string | symbol, un
   ])
 }
 
-/** WebCrypto with its own functions, whose operations on other threads are tracked. */
+/** WebCrypto with its own functions. Operations on other threads are tracked. */
 export const makeCrypto = (
   own: ReadonlyMap<string | symbol, unknown>,
   track: (work: unknown) => void,

@@ -1,4 +1,4 @@
-/** Tenure for a host's tests: in memory, with a clock that the test moves, and recorded webhooks. */
+/** Tenure for a host's tests: in memory, with a clock moved by the test, and recorded webhooks. */
 
 import {
   type CreateTenureOptions,

@@ -98,7 +98,7 @@ export const initialEndDate = "2097-01-01T00:00:00.000Z"
 /** An end date in the far future. */
 export const extend = "2099-01-01T00:00:00.000Z"
 
-/** An id that nothing has. */
+/** An unknown id. */
 export const unknownId = "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
 
 /** The type for JSON in lines. */

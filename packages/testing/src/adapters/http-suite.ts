@@ -24,7 +24,7 @@ import {
 
 const valid = JSON.stringify({ extend })
 
-/** Bodies that are no JSON object, as hosts and their parsers see them. The core tests all kinds. */
+/** Bodies without a JSON object, as hosts and their parsers see them. The core tests all kinds. */
 const noObjects: ReadonlyArray<string | Uint8Array> = [
   "",
   " ",

@@ -192,7 +192,7 @@ export const expectFailure = (
   return fieldsOf(response.body)
 }
 
-/** Expects that a request is refused as invalid, with a message that contains a text. */
+/** Expects that a request is refused as invalid, with a text in the message. */
 export const expectInvalid = (response: Incoming, problem: string | RegExp = ""): void => {
   const { error } = expectFailure(response, 422, "VALIDATION_ERROR")
   expect(fieldsOf(error)["message"]).toMatch(problem)

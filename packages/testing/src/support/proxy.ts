@@ -1,4 +1,4 @@
-/** A TCP proxy in front of a server, which misbehaves on demand. */
+/** A TCP proxy in front of a server, and its faults on demand. */
 
 import { once } from "node:events"
 import { type Socket, connect, createServer } from "node:net"
@@ -12,11 +12,11 @@ export interface Proxy {
   readonly turnTo: (url: string) => void
   /** From now on, everything takes so much longer, in each direction. */
   readonly delay: (millis: number) => void
-  /** Nothing more comes through the connections that are open now. New ones work. */
+  /** Nothing more comes through the connections open now. New ones work. */
   readonly silence: () => void
   /** From now on, nothing comes from the server. */
   readonly hold: () => void
-  /** Everything that was held comes, and everything after it. */
+  /** Everything held comes, and everything after it. */
   readonly release: () => void
   /** How many connections clients have open. */
   readonly open: () => number

@@ -80,7 +80,7 @@ const requests: { readonly [Of in Changing]: (fixture: Fixture) => Promise<Prepa
   },
 }
 
-/** Changes what an operation may have answered, if it is still there. Secrets are read again, so they stay. */
+/** Changes a former answer, if it is still there. Secrets are read again, so they stay. */
 const changeAnswered = async ({ tenure }: Fixture): Promise<void> => {
   const member = { projectId: "p1", userId: "1001" }
   const url = "https://example.com/other"
@@ -100,7 +100,7 @@ const changeAnswered = async ({ tenure }: Fixture): Promise<void> => {
 /** Replayed fields that differ from the first response. */
 const forgotten: { readonly [Of in Changing]?: object } = { "apiKeys.issue": { token: null } }
 
-/** The operations whose change is not in the history. */
+/** Operations without a row in the history. */
 const unrecorded: ReadonlySet<Changing> = new Set([
   "events.publish",
   "webhooks.ping",

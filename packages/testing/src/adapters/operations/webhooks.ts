@@ -160,7 +160,7 @@ const contractTests = (test: ServerTest): void => {
   })
 }
 
-/** Declares tests on servers that may send to this machine. */
+/** Declares tests on servers with leave to send to this machine. */
 type ReceivingTest = ReturnType<ServerTest["with"]>
 
 const readingTests = (test: ReceivingTest): void => {
