@@ -33,7 +33,7 @@ import {
 } from "../src/feed.ts"
 import { postgresLayer } from "../src/index.ts"
 import { blocksReadBy } from "./blocks.ts"
-import { clientLayer, dropped, shared, sql } from "./harness.ts"
+import { type Steps, clientLayer, dropped, shared, sql } from "./harness.ts"
 
 const { event, occasion, p1, p2 } = Fixture
 
@@ -341,10 +341,8 @@ const blocksOfPoll = PgClient.PgClient.use((client) =>
 export const feedOrderSuite = (seeds: number): void => {
   const opened = shared(stores)
 
-  const onStores = <A, E>(
-    name: string,
-    test: Effect.Effect<A, E, StorePorts | PgClient.PgClient>,
-  ) => it.live(name, () => Effect.provide(Effect.andThen(begin, test), opened))
+  const test = (name: string, steps: Steps<StorePorts | PgClient.PgClient>) =>
+    it.live(name, () => Effect.provide(Effect.andThen(begin, Effect.gen(steps)), opened))
 
   const publish = (inHost: number): Step => ({ do: "publish", in: inHost, day: 0, to: p1 })
   const commit = (inHost: number): Step => ({ do: "commit", in: inHost })
@@ -368,95 +366,80 @@ export const feedOrderSuite = (seeds: number): void => {
   ]
 
   describe("the feed", () => {
-    onStores(
-      "looks into the days that are open, however many are kept",
-      Effect.gen(function* () {
-        yield* sql(upkeep.close)
-        const withThree = yield* blocksOfPoll
-        const manyDays = Array.from({ length: 26 }, (_, index) => createdDay - 1 - index)
-        for (const offset of manyDays) yield* sql(createDay(offset))
-        expect(yield* blocksOfPoll).toEqual(withThree)
-        yield* sql(upkeep.open)
-        expect((yield* blocksOfPoll).noneRunning).toBeGreaterThan(30)
-        for (const offset of manyDays)
-          yield* Effect.forEach(droppingDay(offset), (text) => sql(text))
-      }),
-    )
+    test("looks into the days that are open, however many are kept", function* () {
+      yield* sql(upkeep.close)
+      const withThree = yield* blocksOfPoll
+      const manyDays = Array.from({ length: 26 }, (_, index) => createdDay - 1 - index)
+      for (const offset of manyDays) yield* sql(createDay(offset))
+      expect(yield* blocksOfPoll).toEqual(withThree)
+      yield* sql(upkeep.open)
+      expect((yield* blocksOfPoll).noneRunning).toBeGreaterThan(30)
+      for (const offset of manyDays) yield* Effect.forEach(droppingDay(offset), (text) => sql(text))
+    })
 
-    onStores(
-      `has every event once and in order, in ${seeds} orders of concurrent transactions`,
-      Effect.gen(function* () {
-        for (const steps of orders) {
-          for (const { committed, disordered, seen } of yield* run(steps)) {
-            expect(seen, fc.stringify(steps)).toEqual(committed)
-            expect(disordered, fc.stringify(steps)).toEqual([])
-          }
+    test(`has every event once and in order, in ${seeds} orders of concurrent transactions`, function* () {
+      for (const steps of orders) {
+        for (const { committed, disordered, seen } of yield* run(steps)) {
+          expect(seen, fc.stringify(steps)).toEqual(committed)
+          expect(disordered, fc.stringify(steps)).toEqual([])
         }
-      }),
-    )
+      }
+    })
 
     const size = { events: 2, bytes: 1_000_000 }
 
-    onStores(
-      "refuses a cursor that was edited, and one that is ahead of the database, as after a disk was restored",
-      Effect.gen(function* () {
-        const outbox = yield* Outbox
-        const feed = yield* FeedStore
-        for (let count = 0; count < 3; count++) yield* outbox.publish(event(p1))
-        const page = yield* feed.read([p1], "start", size)
-        const rest = yield* feed.read([p1], page.cursor, size)
-        const edit = fc.record({
-          cursor: fc.constantFrom(page.cursor, rest.cursor),
-          at: fc.nat(200),
-          removed: fc.nat(4),
-          added: fc.constantFrom("", "0", "1", "z", "-", ".", "-0", "-1", ".0", "zzzzzzzzzzzzz"),
+    test("refuses a cursor that was edited, and one that is ahead of the database, as after a disk was restored", function* () {
+      const outbox = yield* Outbox
+      const feed = yield* FeedStore
+      for (let count = 0; count < 3; count++) yield* outbox.publish(event(p1))
+      const page = yield* feed.read([p1], "start", size)
+      const rest = yield* feed.read([p1], page.cursor, size)
+      const edit = fc.record({
+        cursor: fc.constantFrom(page.cursor, rest.cursor),
+        at: fc.nat(200),
+        removed: fc.nat(4),
+        added: fc.constantFrom("", "0", "1", "z", "-", ".", "-0", "-1", ".0", "zzzzzzzzzzzzz"),
+      })
+      const edited = fc.sample(edit, 300).map(({ added, at, cursor, removed }) => {
+        const index = at % cursor.length
+        return FeedCursor(cursor.slice(0, index) + added + cursor.slice(index + removed) || "-")
+      })
+      for (const cursor of edited) {
+        const answer = yield* Effect.match(feed.read([p1], cursor, size), {
+          onSuccess: () => "CursorExpired",
+          onFailure: ({ _tag }) => _tag,
         })
-        const edited = fc.sample(edit, 300).map(({ added, at, cursor, removed }) => {
-          const index = at % cursor.length
-          return FeedCursor(cursor.slice(0, index) + added + cursor.slice(index + removed) || "-")
+        expect(answer, cursor).toBe("CursorExpired")
+      }
+
+      const parts = page.cursor.split(".")
+      const { base, epoch } = parseFeedCursor(rest.cursor) ?? expect.fail("it is a cursor")
+      const xmax = base.snapshot.xmax + 1_000_000n
+      const ahead = { ...base, snapshot: { xmin: xmax, xmax, running: [] } }
+      const within = cursorPrefix(epoch, base, ahead)
+      for (const lost of [
+        FeedCursor([...parts.slice(0, 4), "0", ...parts.slice(5)].join(".")),
+        formatFeedCursor(epoch, ahead),
+        formatPartialCursor(within, base.snapshot.xmax, event(p1).id),
+      ])
+        expect(yield* Effect.flip(feed.read([p1], lost, size))).toMatchObject({
+          _tag: "CursorExpired",
         })
-        for (const cursor of edited) {
-          const answer = yield* Effect.match(feed.read([p1], cursor, size), {
-            onSuccess: () => "CursorExpired",
-            onFailure: ({ _tag }) => _tag,
-          })
-          expect(answer, cursor).toBe("CursorExpired")
-        }
+    })
 
-        const parts = page.cursor.split(".")
-        const { base, epoch } = parseFeedCursor(rest.cursor) ?? expect.fail("it is a cursor")
-        const xmax = base.snapshot.xmax + 1_000_000n
-        const ahead = { ...base, snapshot: { xmin: xmax, xmax, running: [] } }
-        const within = cursorPrefix(epoch, base, ahead)
-        for (const lost of [
-          FeedCursor([...parts.slice(0, 4), "0", ...parts.slice(5)].join(".")),
-          formatFeedCursor(epoch, ahead),
-          formatPartialCursor(within, base.snapshot.xmax, event(p1).id),
-        ])
-          expect(yield* Effect.flip(feed.read([p1], lost, size))).toMatchObject({
-            _tag: "CursorExpired",
-          })
-      }),
-    )
-
-    onStores(
-      "would miss events if days were closed without waiting for transactions, or nobody noted late events",
-      Effect.gen(function* () {
-        const close = `
-          UPDATE feed.feed_state
-          SET open_from = feed.first_id((now() AT TIME ZONE 'UTC')::date), closed_in = pg_current_xact_id()
-          WHERE open_from IS NULL`
-        expect(yield* misses(orders, { ...upkeep, close })).toBe(true)
-        const [kept] = yield* sql<{ readonly note: string }>(
-          "SELECT pg_get_functiondef('feed.note_late'::regproc) AS note",
-        )
-        yield* sql(`
-          CREATE OR REPLACE FUNCTION feed.note_late() RETURNS trigger LANGUAGE plpgsql
-          AS $$ BEGIN RETURN NULL; END $$`)
-        expect(yield* Effect.ensuring(misses(orders), Effect.orDie(sql(kept?.note ?? "")))).toBe(
-          true,
-        )
-      }),
-    )
+    test("would miss events if days were closed without waiting for transactions, or nobody noted late events", function* () {
+      const close = `
+        UPDATE feed.feed_state
+        SET open_from = feed.first_id((now() AT TIME ZONE 'UTC')::date), closed_in = pg_current_xact_id()
+        WHERE open_from IS NULL`
+      expect(yield* misses(orders, { ...upkeep, close })).toBe(true)
+      const [kept] = yield* sql<{ readonly note: string }>(
+        "SELECT pg_get_functiondef('feed.note_late'::regproc) AS note",
+      )
+      yield* sql(`
+        CREATE OR REPLACE FUNCTION feed.note_late() RETURNS trigger LANGUAGE plpgsql
+        AS $$ BEGIN RETURN NULL; END $$`)
+      expect(yield* Effect.ensuring(misses(orders), Effect.orDie(sql(kept?.note ?? "")))).toBe(true)
+    })
   })
 }

@@ -5,12 +5,15 @@ import * as Effect from "effect/Effect"
 import { TestClock } from "effect/testing"
 import { declareSuite } from "../src/store-suite.ts"
 import type { Port, StoreHarness } from "../src/stores/harness.ts"
-import { wrongFeedStores } from "./wrong-stores/feed.ts"
-import { wrongApiKeyStores, wrongTicketStores } from "./wrong-stores/keys.ts"
 import { wrongMembershipStores, wronglyAudited } from "./wrong-stores/memberships.ts"
+import {
+  wrongApiKeyStores,
+  wrongFeedStores,
+  wrongRateLimitStores,
+  wrongTicketStores,
+  wrongWebhookStores,
+} from "./wrong-stores/other-stores.ts"
 import { wrongOutboxes } from "./wrong-stores/outbox.ts"
-import { wrongRateLimitStores } from "./wrong-stores/rate-limits.ts"
-import { wrongWebhookStores } from "./wrong-stores/webhooks.ts"
 import { rightStores } from "./wrong-stores/wrong-store.ts"
 
 /** Returns a port's tests by their names. */

@@ -26,7 +26,7 @@ import { addHistory, addTroubles, serveConsole, startMachine, tokens } from "./s
 
 let broken: string
 
-const { at, client, goTo, open, server } = useSession(async (started) => {
+const { client, goTo, open, server, visit } = useSession(async (started) => {
   broken = await addHistory(started)
   await addTroubles(started)
 })
@@ -87,9 +87,8 @@ describe("signing in", () => {
   })
 })
 
-it(
-  "creates a project, and deletes it when its id is repeated",
-  at("#/projects", async (page) => {
+it("creates a project, and deletes it when its id is repeated", () =>
+  visit("#/projects", async (page) => {
     await press(page, "New project")
     await fill(page, { Id: "club" })
     await confirm(page, "Create", "The project club is there.")
@@ -102,12 +101,10 @@ it(
     await confirm(page, "Delete the project", "The project club was deleted.")
     await heading(page, "Projects").waitFor()
     await expect.poll(() => page.getByRole("link", { name: "club" }).count()).toBe(0)
-  }),
-)
+  }))
 
-it(
-  "lists members by state and by page, and finds one",
-  at(`${shop}/members`, async (page) => {
+it("lists members by state and by page, and finds one", () =>
+  visit(`${shop}/members`, async (page) => {
     const first = page.locator("main tbody tr").first()
     await press(page, "Next")
     await says(page, "1130")
@@ -123,12 +120,10 @@ it(
     await first.getByText("1055").waitFor()
     await first.getByRole("link").click()
     await heading(page, "1055").waitFor()
-  }),
-)
+  }))
 
-it(
-  "grants, extends, sets and ends a membership, and shows its history",
-  at(`${shop}/members`, async (page) => {
+it("grants, extends, sets and ends a membership, and shows its history", () =>
+  visit(`${shop}/members`, async (page) => {
     const listed = (hasText: RegExp) => page.getByRole("listitem").filter({ hasText }).waitFor()
     await press(page, "Grant a membership")
     await page.getByLabel("User", { exact: true }).fill("7001")
@@ -166,12 +161,10 @@ it(
     expect(await page.getByText("Metadata changed").count()).toBe(2)
     await listed(/^Ended/)
     await button(page, "Grant").waitFor()
-  }),
-)
+  }))
 
-it(
-  "does not extend what somebody else has changed meanwhile",
-  at(`${shop}/members/1060`, async (page) => {
+it("does not extend what somebody else has changed meanwhile", () =>
+  visit(`${shop}/members/1060`, async (page) => {
     const member = { project_id: "shop", user_id: "1060" }
     const end_date = "2031-01-01T00:00:00.000Z"
     await press(page, "Extend")
@@ -180,12 +173,10 @@ it(
     await inDialog(page, "Extend").click()
     await page.getByRole("alert").waitFor()
     expect((await client().memberships.get(member)).data).toMatchObject({ end_date })
-  }),
-)
+  }))
 
-it(
-  "extends all members after a dry run of the same date",
-  at("#/projects/gym", async (page) => {
+it("extends all members after a dry run of the same date", () =>
+  visit("#/projects/gym", async (page) => {
     const member = { project_id: "gym", user_id: "7002" }
     await client().memberships.grant({ ...member, end_date: "2090-01-01T00:00:00.000Z" })
     await page.getByLabel("Days", { exact: true }).fill("3")
@@ -207,12 +198,10 @@ it(
     await button(page, "Undo").first().click()
     await confirm(page, "Dry run", "1 would end earlier than now")
     await confirm(page, "Undo it", "undone")
-  }),
-)
+  }))
 
-it(
-  "creates, pings, rotates, replays and deletes a webhook",
-  at("#/projects/gym/webhooks", async (page) => {
+it("creates, pings, rotates, replays and deletes a webhook", () =>
+  visit("#/projects/gym/webhooks", async (page) => {
     const url = `${server().receiver}/new`
     const secret = page.getByRole("dialog").locator("code")
     const ping = page.getByRole("row", { name: "webhook.ping" })
@@ -263,12 +252,10 @@ it(
 
     await press(page, "Delete", "Delete the webhook")
     await says(page, "There are no webhooks yet")
-  }),
-)
+  }))
 
-it(
-  "enables a webhook whose receiver said that it is gone",
-  at("#/", async (page) => {
+it("enables a webhook whose receiver said that it is gone", () =>
+  visit("#/", async (page) => {
     const project_id = "gym"
     const { webhooks } = client()
     const { data } = await webhooks.create({ project_id, url: `${server().receiver}/gone` })
@@ -282,12 +269,10 @@ it(
     await says(page, "The webhook is enabled.")
     await button(page, "Enable").waitFor({ state: "detached" })
     await webhooks.delete(webhook)
-  }),
-)
+  }))
 
-it(
-  "shows events as they come, of the types that are asked for",
-  at("#/projects/gym/events", async (page) => {
+it("shows events as they come, of the types that are asked for", () =>
+  visit("#/projects/gym/events", async (page) => {
     const types = ["door.closed", "door.opened"]
     await page.getByRole("searchbox").fill("door.opened")
     const shown = async () => {
@@ -301,12 +286,10 @@ it(
     expect(await page.getByText('"secret"').count()).toBe(0)
     await press(page, "Live: pause")
     await button(page, "Paused: go on").waitFor()
-  }),
-)
+  }))
 
-it(
-  "issues a key, shows its token once, and revokes it",
-  at("#/keys", async (page) => {
+it("issues a key, shows its token once, and revokes it", () =>
+  visit("#/keys", async (page) => {
     await press(page, "Issue a key")
     await fill(page, { Name: "nightly import" })
     await page.getByLabel("Role").selectOption("operator")
@@ -321,12 +304,10 @@ it(
     await row.getByRole("button", { name: "Revoke" }).click()
     await inDialog(page, "Revoke").click()
     await row.getByText("revoked").waitFor()
-  }),
-)
+  }))
 
-it(
-  "names in the audit trail whoever was shown a secret, data or a request",
-  at("#/projects/gym/events", async (page) => {
+it("names in the audit trail whoever was shown a secret, data or a request", () =>
+  visit("#/projects/gym/events", async (page) => {
     const { events, projects, webhooks } = client()
     const project_id = "gym"
     const url = `${server().receiver}/own`
@@ -356,12 +337,10 @@ it(
     await page.getByTitle(event.id).first().click()
     await heading(page, "door.locked").waitFor()
     await webhooks.delete({ project_id, webhook_id: hook.id })
-  }),
-)
+  }))
 
-it(
-  "says who changed what, and leads there",
-  at(`${shop}/audit`, async (page) => {
+it("says who changed what, and leads there", () =>
+  visit(`${shop}/audit`, async (page) => {
     const row = page.locator("tr", { hasText: "Invoice 2026-1107 paid" })
     await row.getByText("Extended", { exact: true }).waitFor()
     await row.getByRole("link", { name: "1055" }).click()
@@ -371,18 +350,15 @@ it(
     await created.first().waitFor()
     await page.locator("main").getByRole("link", { name: "shop" }).click()
     await heading(page, "shop Overview").waitFor()
-  }),
-)
+  }))
 
-it(
-  "sends an event again from its page",
-  at(`${shop}/events`, async (page) => {
+it("sends an event again from its page", () =>
+  visit(`${shop}/events`, async (page) => {
     const payment = page.getByRole("row", { name: /payment/ })
     await payment.getByRole("link").first().click()
     await button(page, "Send again").first().click()
     await confirm(page, "Send again", "The event is sent again.")
-  }),
-)
+  }))
 
 it("shows those whom the host lets only read what there is, and no more", async () => {
   // They list, sort and copy.
@@ -526,9 +502,8 @@ it("has nothing to press for a project that does not exist", async () => {
   }
 })
 
-it(
-  "draws characters that hide, or that turn text around, as JSON writes them",
-  at("#/projects", async (page) => {
+it("draws characters that hide, or that turn text around, as JSON writes them", () =>
+  visit("#/projects", async (page) => {
     const member = { project_id: "gym", user_id: "8001" }
     const end_date = "2030-01-01T00:00:00.000Z"
     const reason = "paid \u202e0001\u202c\u200b"
@@ -536,12 +511,10 @@ it(
     await goTo("#/projects/gym/members/8001")
     await says(page, "paid \\u202e0001\\u202c\\u200b")
     await client().memberships.end(member)
-  }),
-)
+  }))
 
-it(
-  "can be used by keyboard alone",
-  at(`${shop}/members/1001`, async (page) => {
+it("can be used by keyboard alone", () =>
+  visit(`${shop}/members/1001`, async (page) => {
     const focused = () => page.evaluate("document.activeElement.textContent")
     const type = async (...keys: ReadonlyArray<string>) => {
       for (const key of keys) await page.keyboard.press(key)
@@ -579,8 +552,7 @@ it(
     await says(page, "The queue is full.")
     await type("Tab")
     expect(await focused()).toContain(`POST ${server().receiver}/broken`)
-  }),
-)
+  }))
 
 it("asks less than 30 times a minute while it is left open, and not at all while hidden", async () => {
   const page = await open("#/")
@@ -637,9 +609,8 @@ it("moves the clock of a development server that has one", async () => {
 
 const evil = `"><img src=x onerror="window.hacked=1"><script>window.hacked=1</script>`
 
-it(
-  "shows what clients have sent as text",
-  at("#/", async (page) => {
+it("shows what clients have sent as text", () =>
+  visit("#/", async (page) => {
     const { apiKeys, events, memberships, projects, webhooks } = client()
     const text = encodeURIComponent(evil)
     const own = { project_id: evil }
@@ -685,8 +656,7 @@ it(
     }
     await apiKeys.revoke({ key_id: key.id })
     await projects.delete(own)
-  }),
-)
+  }))
 
 it("says that the server does not answer, and goes on when it does", async () => {
   const page = await open("#/projects")

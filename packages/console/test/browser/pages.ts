@@ -127,7 +127,6 @@ export const useSession = (prepare: (server: Server) => Promise<void> = async ()
     client: () => server.client,
     goTo,
     visit,
-    at: (place: string, test: (page: Page) => Promise<void>) => () => visit(place, test),
     /** Opens its own page, in which nothing may go wrong until the test ends. */
     open: async (place: string, { expected, token, url }: Opening = {}): Promise<Page> => {
       const at = url ?? server.url
