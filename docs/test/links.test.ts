@@ -1,4 +1,4 @@
-/** The links between pages lead to files and headings that exist. */
+/** The links between pages lead to files and headings that exist, and pages show the templates of `tenure init`. */
 
 import { existsSync } from "node:fs"
 import { dirname, join } from "node:path"
@@ -48,4 +48,10 @@ describe("the import paths on a page can be imported:", () => {
     const paths = quoted.map(([, path = ""]) => path)
     expect(paths.filter((path) => !importPaths.has(path))).toEqual([])
   })
+})
+
+const texts = (await filesOf("README.md", "docs/**/*.md")).map(read)
+
+it.each(await filesOf("packages/cli/templates/*.ts"))("the template %s is on a page", (file) => {
+  expect(texts.join("\n")).toContain(`\n${read(file)}\`\`\`\n`)
 })

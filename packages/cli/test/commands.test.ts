@@ -9,8 +9,7 @@ import { beforeAll, describe, expect, inject, it, onTestFinished } from "vitest"
 import { testCommands } from "./commands.ts"
 import { refused, tenureWith } from "./in-process.ts"
 import { command, commandFromSource, run as runProcess } from "./programs.ts"
-import { startProxy } from "./proxy.ts"
-import { token, useServer } from "./server.ts"
+import { startProxy, token, useServer } from "./server.ts"
 
 const server = useServer()
 const { json, lines, print, run } = server

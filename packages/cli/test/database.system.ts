@@ -15,7 +15,7 @@ import { folderWithDatabase } from "../../embedded/test/folders.ts"
 import { Api, callApi } from "../src/support/api.ts"
 import { targetFlags } from "../src/support/target.ts"
 import { type Environment, jsonLines, refused, temporaryFolder, tenureWith } from "./in-process.ts"
-import { runOn } from "./sql.ts"
+import { runOn } from "./programs.ts"
 
 const withoutFlags = targetFlags.map((flag) => Layer.succeed(flag, Option.none()))
 

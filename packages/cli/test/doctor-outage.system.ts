@@ -4,8 +4,8 @@ import { postgres } from "@tenure/postgres"
 import { startPostgres } from "@tenure/testing/postgres-server"
 import { expect, it, onTestFinished } from "vitest"
 import { type Environment, refused, temporaryFolder, tenureWith } from "./in-process.ts"
+import { runOn } from "./programs.ts"
 import { startServer, token } from "./server.ts"
-import { runOn } from "./sql.ts"
 
 /** Runs it where it finds a problem, and returns what it prints. */
 const doctorIn = async (environment: Environment): Promise<string> => {

@@ -11,8 +11,7 @@ import * as FastCheck from "fast-check"
 import { describe, expect, it } from "vitest"
 import { type Environment, jsonLines } from "./in-process.ts"
 import { shell, startCommand } from "./programs.ts"
-import { startProxy } from "./proxy.ts"
-import { useServer } from "./server.ts"
+import { startProxy, useServer } from "./server.ts"
 
 // With all members' changes.
 const { begin, url } = useServer({ stores: memory({ history: 1_000_000 }) })

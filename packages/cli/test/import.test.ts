@@ -5,8 +5,7 @@ import { memory } from "@tenure/memory"
 import { describe, expect, it } from "vitest"
 import { exportFormat } from "../src/commands/members-export.ts"
 import { jsonLines, refused, tenureWith } from "./in-process.ts"
-import { startProxy } from "./proxy.ts"
-import { useServer } from "./server.ts"
+import { startProxy, useServer } from "./server.ts"
 
 // With all members' changes.
 const { begin } = useServer({ stores: memory({ history: 100_000 }) })

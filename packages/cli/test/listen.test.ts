@@ -5,8 +5,7 @@ import { verifyWebhook } from "@tenure/client"
 import { startReceiver } from "@tenure/testing/conformance"
 import { expect, it, onTestFinished } from "vitest"
 import { jsonLines, tenureWith, wordsOf } from "./in-process.ts"
-import { startProxy } from "./proxy.ts"
-import { useServer } from "./server.ts"
+import { startProxy, useServer } from "./server.ts"
 
 const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 

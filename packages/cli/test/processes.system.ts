@@ -6,8 +6,7 @@ import { setTimeout } from "node:timers/promises"
 import { beforeAll, expect, it } from "vitest"
 import { type Environment, tenureWith } from "./in-process.ts"
 import { bareEnvironment, binary, shell, startCommand } from "./programs.ts"
-import { startProxy } from "./proxy.ts"
-import { useServer } from "./server.ts"
+import { startProxy, useServer } from "./server.ts"
 
 const server = useServer()
 let environment: Environment

@@ -6,7 +6,10 @@ import { dirname, join } from "node:path"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
+import { PgClient, layer } from "@effect/sql-pg/PgClient"
 import { freePort } from "@tenure/testing/conformance"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import { expect, inject, onTestFinished } from "vitest"
 import { type Ended, type Environment, tenureWith } from "./in-process.ts"
 
@@ -134,3 +137,9 @@ export const extend = (url: string, token: string): Request =>
     headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
     body: JSON.stringify({ extend: "2099-01-01T00:00:00.000Z" }),
   })
+
+/** Runs statements on their own connection. */
+export const runOn = (url: string, ...statements: ReadonlyArray<string>) =>
+  PgClient.use((sql) =>
+    Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true }),
+  ).pipe(Effect.provide(layer({ url: Redacted.make(url), maxConnections: 1 })), Effect.runPromise)

@@ -1,11 +1,18 @@
-/** A Tenure server in this process, and what commands need to use it. */
+/** A Tenure server in this process, what commands need to use it, and a proxy in front, which breaks connections as a test wants it. */
 
 import { mkdirSync, writeFileSync } from "node:fs"
+import {
+  type IncomingMessage,
+  type ServerResponse,
+  createServer,
+  request as requestOf,
+} from "node:http"
 import { join } from "node:path"
 import { type CreateTenureOptions, createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
 import { nodeTransport, serve } from "@tenure/node-http"
-import { afterAll, beforeAll } from "vitest"
+import { freePort } from "@tenure/testing/conformance"
+import { afterAll, beforeAll, onTestFinished } from "vitest"
 import { temporaryFolder, tenureWith } from "./in-process.ts"
 
 /** An admin's token. */
@@ -70,4 +77,33 @@ export const useServer = (options: Partial<CreateTenureOptions> = {}) => {
       return { ...tenure, folder, environment: inProject, pathOf, fileWith }
     },
   }
+}
+
+/** What happens with a request: it is passed on, its answer is lost, or the test answers it or does not. */
+type Passing = "passed" | "lost" | "kept"
+
+/** Starts one until the test ends, and returns its URL. */
+export const startProxy = async (
+  server: string,
+  decide: (request: IncomingMessage, response: ServerResponse) => Passing,
+): Promise<string> => {
+  const proxy = createServer((request, response) => {
+    const passing = decide(request, response)
+    if (passing === "kept") return
+    const { headers, method = "GET", url = "/" } = request
+    const onward = requestOf(new URL(url, server), { method, headers }, (answer) => {
+      if (passing === "lost") return void request.socket.destroy()
+      response.writeHead(answer.statusCode ?? 500, answer.headers)
+      answer.pipe(response)
+    })
+    onward.on("error", () => request.socket.destroy())
+    request.pipe(onward)
+  })
+  const port = await freePort()
+  await new Promise<void>((resolve) => proxy.listen(port, "127.0.0.1", resolve))
+  onTestFinished(() => {
+    proxy.closeAllConnections()
+    proxy.close()
+  })
+  return `http://127.0.0.1:${port}`
 }

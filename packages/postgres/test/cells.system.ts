@@ -1,5 +1,5 @@
 /** Cells in two databases: all tests for the routed ports. The quick suite runs a sample. */
 
-import { certifyCells } from "./certifying-cells.ts"
+import { certifyCells } from "./certifying.ts"
 
 certifyCells(10)

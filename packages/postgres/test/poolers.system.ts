@@ -9,8 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { failOnLockTimeouts } from "../src/connection/connection.ts"
 import { makeConnections } from "../src/connection/connections.ts"
 import { postgres } from "../src/index.ts"
-import { type Pooler, pgbouncer, startPooler } from "./pgbouncer.ts"
-import { queryAt } from "./servers.ts"
+import { type Pooler, pgbouncer, queryAt, startPooler } from "./servers.ts"
 
 const isMissing = typeof pgbouncer === "string"
 const title = `through PgBouncer in %s mode${isMissing ? `, skipped because ${pgbouncer}` : ""}`

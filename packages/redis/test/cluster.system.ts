@@ -11,8 +11,7 @@ import { afterAll, beforeAll, describe, it } from "vitest"
 import { slotOf } from "../src/guard.ts"
 import { type Opened, clusterLibraries, names } from "./clients.ts"
 import { admitted, exhaust, storeOn } from "./harness.ts"
-import { type RedisCluster, startCluster } from "./redis-cluster.ts"
-import { missing, tell, titled, until } from "./redis-server.ts"
+import { type RedisCluster, missing, startCluster, tell, titled, until } from "./redis-server.ts"
 
 /** An id whose bucket is on the server with a given third. */
 const idOn = (third: 0 | 1 | 2, bucketOf: (id: string) => string): string => {

@@ -4,8 +4,7 @@ import { storeSuite } from "@tenure/testing/conformance"
 import { afterAll, beforeAll, describe } from "vitest"
 import { type Opened, clusterLibraries, names } from "./clients.ts"
 import { certifyServer, harnessOn } from "./harness.ts"
-import { type RedisCluster, startCluster } from "./redis-cluster.ts"
-import { missing, titled } from "./redis-server.ts"
+import { type RedisCluster, missing, startCluster, titled } from "./redis-server.ts"
 
 certifyServer(50)
 
