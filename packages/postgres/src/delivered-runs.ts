@@ -133,7 +133,7 @@ export const takeFromRun = (schema: string, member: string): string => `
       AND $3::uuid = ANY (r.event_ids)
     FOR UPDATE OF r
   ),
-  left_over AS (
+  rest_of_run AS (
     UPDATE ${schema}.delivered_runs r
     SET (event_ids, last_position, result) = (SELECT l.* FROM ${schema}.rest_of(r, ARRAY[t.place], r.erased_ids) l)
     FROM taken_of_run t

@@ -350,20 +350,20 @@ export const keyProjectExists = (schema: string): string => `(
       )`
 
 /**
- * The common table expression `left_over`: it deletes keys that belong to deleted projects, because others
+ * The common table expression `cleared_keys`: it deletes keys that belong to deleted projects, because others
  * may use these. A statement that stores a key counts its rows first, so that they are deleted by then.
  *
  * @param using - the tables besides the keys `k`
  * @param condition - which keys
  */
 const clearing = (schema: string, using: string, condition: string): string => `,
-  left_over AS (
+  cleared_keys AS (
     DELETE FROM ${schema}.idempotency_keys k ${using}
     WHERE ${condition} AND NOT ${keyProjectExists(schema)}
     RETURNING 1
   )`
 
-const afterClearing = "(SELECT count(*) FROM left_over) l (deleted)"
+const afterClearing = "(SELECT count(*) FROM cleared_keys) l (deleted)"
 
 /** The clause for a change without an idempotency key. */
 const always: KeyClause = { condition: "", keeping: () => "" }

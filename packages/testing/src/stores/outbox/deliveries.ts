@@ -173,6 +173,18 @@ const replayTests = (on: StoreTests): void => {
     expect(yield* claimedIds).toEqual([ids[4], ids[1]])
   })
 
+  test("are replayed one by one, each once with its idempotency key", function* () {
+    const { ids, outbox, ref } = yield* five
+    for (const id of ids) {
+      const key = once()
+      const replayed = yield* outbox.replay(ref, id, key)
+      expect(yield* outbox.replay(ref, id, key)).toEqual({
+        _tag: "Replayed",
+        answer: String(replayed),
+      })
+    }
+  })
+
   test("are replayed once with an idempotency key", function* () {
     const { outbox, ref, webhook } = yield* five
     const key = once()
