@@ -2,19 +2,23 @@
 
 import { readFile } from "node:fs/promises"
 import { PgClient } from "@effect/sql-pg"
-import { type KeyringInput, type Tenure, createTenure } from "@tenure/core"
+import { type CreateTenureOptions, type Tenure, createTenure } from "@tenure/core"
 import { nodeTransport } from "@tenure/node-http"
-import { postgres, rewriteSecrets } from "@tenure/postgres"
+import { postgres } from "@tenure/postgres"
 import * as Effect from "effect/Effect"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Redacted from "effect/Redacted"
 import type { Findings, Section, Settings } from "./measurement.ts"
+import { type Contestant, loops } from "./rounds.ts"
 
 /** Where Tenure keeps everything meanwhile. */
 export const schema = "benchmark"
 
 /** Clients at the same time. */
 export const clients = 64
+
+/** The end date of extensions. */
+export const endDate = "2099-01-01T00:00:00.000Z"
 
 /** Connections to the database. */
 export interface Database {
@@ -92,21 +96,17 @@ export const meterDatabase = async (sql: Database["sql"]): Promise<() => Promise
     (await cpuByPid(sql)).reduce((total, [pid, cpu]) => total + cpu - (before.get(pid) ?? 0), 0)
 }
 
-const delivering = {
-  transport: nodeTransport,
-  webhooks: { allowedNetworks: ["127.0.0.0/8"] },
-}
-
-/** Starts a Tenure, which delivers to this machine too. */
+/** Starts a Tenure, which also delivers to this machine. */
 export const startTenure = (
   url: string,
   into = schema,
-  encryption?: KeyringInput,
+  options: Omit<CreateTenureOptions, "stores"> = {},
 ): Promise<Tenure> =>
   createTenure({
-    ...delivering,
+    transport: nodeTransport,
+    webhooks: { allowedNetworks: ["127.0.0.0/8"] },
+    ...options,
     stores: postgres({ url, schema: into }),
-    webhooks: { ...delivering.webhooks, encryption },
   })
 
 /** Lends a database and a Tenure on it to a function that measures. */
@@ -123,13 +123,6 @@ export const onDatabase =
       await tenure.close()
     }
   }
-
-/** Encrypts the secrets of the webhooks that are there, or decrypts them if no key encrypts. */
-export const encrypt = (url: string, encryption: KeyringInput): Promise<unknown> =>
-  rewriteSecrets({ schema, encryption }).pipe(
-    Effect.provide(PgClient.layer({ url: Redacted.make(url) })),
-    Effect.runPromise,
-  )
 
 /** Makes a project with this many members, written directly to its table. */
 export const fill = async (
@@ -152,3 +145,43 @@ export const fill = async (
   ])
   await sql(`VACUUM ANALYZE ${into}.memberships`)
 }
+
+/** Any of so many members, whose ids are 1 and so on. */
+export const anyOf = (members: number): string => String(1 + Math.floor(Math.random() * members))
+
+/** A contestant that extends any members of a project. */
+export const extending = (
+  name: string,
+  { memberships }: Tenure,
+  projectId: string,
+  members: number,
+  idempotencyKey: () => string | undefined = () => undefined,
+): Contestant => ({
+  name,
+  run: (seconds) =>
+    loops(clients, seconds, () =>
+      memberships.extend({
+        projectId,
+        userId: anyOf(members),
+        endDate,
+        idempotencyKey: idempotencyKey(),
+      }),
+    ),
+})
+
+/** Starts over with an empty schema, and removes it after a function has used it. */
+export const withSchema = async <A>(
+  { sql }: Database,
+  name: string,
+  use: () => Promise<A>,
+): Promise<A> => {
+  await sql(`DROP SCHEMA IF EXISTS ${name} CASCADE`)
+  try {
+    return await use()
+  } finally {
+    await sql(`DROP SCHEMA IF EXISTS ${name} CASCADE`)
+  }
+}
+
+/** A number in words. */
+export const inWords = (count: number): string => count.toLocaleString("en")

@@ -1,19 +1,21 @@
 /**
- * Measures sections by name, or all of them. With `--smoke` everything runs once on a small scale, to see
- * that it works; no figure of that means anything. With `--large` things grow to ten million memberships.
- * With `--docs` the latest results of each section go into the documentation: after the named sections
- * were measured, or without measuring if none is named.
+ * Measures sections by name, or all of them. With `--smoke` everything runs once on a small scale, to see that it works;
+ * its figures mean nothing. With `--large` things grow to ten million memberships. With `--docs` the latest results of
+ * each section go into the documentation: after the named sections were measured, or without measuring if none is
+ * named.
  */
 
+import { rm } from "node:fs/promises"
 import { parseArgs } from "node:util"
-import { gapsOf } from "./charts/questions.ts"
-import { publish } from "./docs/publish.ts"
-import type { Section, Settings } from "./measurement.ts"
+import { startPostgres } from "@tenure/testing/postgres-server"
+import { unansweredOf } from "./comparisons.ts"
+import { type Database, connect } from "./database.ts"
+import { type Row, type Section, type Settings, judged } from "./measurement.ts"
+import { publish } from "./pages.ts"
 import { stopAll } from "./processes.ts"
-import { openFolder, report } from "./report/report.ts"
-import { type Measured, addResults, foundIn, thisMachine } from "./results.ts"
+import { type Measured, addResults, lastRun, rowsIn, thisMachine } from "./results.ts"
 import { sections } from "./sections/all.ts"
-import { withSettings } from "./settings.ts"
+import { plainTable, summaryOf } from "./tables.ts"
 
 const { positionals, values } = parseArgs({
   allowPositionals: true,
@@ -23,8 +25,9 @@ const { positionals, values } = parseArgs({
     smoke: { type: "boolean", default: false },
   },
 })
+const { docs, large: isLarge, smoke: isSmoke } = values
 
-if (values.docs && values.smoke) throw new Error("--docs needs figures, and --smoke has none")
+if (docs && isSmoke) throw new Error("--docs needs figures, and --smoke has none")
 
 const names = sections.map(({ name }) => name)
 
@@ -35,16 +38,36 @@ const sectionsOf = (name: string): ReadonlyArray<Section> => {
   throw new Error(`there is no section "${name}", but all, ${names.join(", ")}`)
 }
 
+const openDatabase = async (): Promise<Database> => {
+  const given = process.env["DATABASE_URL"]
+  if (given !== undefined) return connect(given)
+  const server = await startPostgres()
+  const database = await connect(server.url)
+  const close = async () => {
+    await database.close()
+    await server.stop()
+  }
+  return { ...database, close }
+}
+
+let opening: Promise<Database> | undefined
+
+const settings: Settings = {
+  rounds: isSmoke ? 1 : Number(process.env["ROUNDS"] ?? 5),
+  seconds: isSmoke ? 0.05 : Number(process.env["ROUND_SECONDS"] ?? 2),
+  isLarge,
+  pick: (thorough, smoke) => (isSmoke ? smoke : thorough),
+  database: () => (opening ??= openDatabase()),
+}
+
+// Those of smoke runs are kept apart.
+const folder = isSmoke ? new URL("smoke/", lastRun) : lastRun
+
 /** Measures a section, and keeps its results. Another one may still succeed if it fails. */
-const measure = async (
-  section: Section,
-  settings: Settings,
-  folder: URL,
-): Promise<Measured | undefined> => {
-  const { name } = section
+const measure = async ({ measure: find, name }: Section): Promise<Measured | undefined> => {
   const begin = performance.now()
   try {
-    const findings = await section.measure(settings)
+    const findings = await find(settings)
     const measured = { name, at: new Date().toISOString(), on: thisMachine(), ...findings }
     await addResults(folder, measured)
     console.warn(`${name}: ${((performance.now() - begin) / 1000).toFixed(0)} s`)
@@ -56,26 +79,33 @@ const measure = async (
   }
 }
 
-/** Measures and reports. Returns whether everything holds. */
+/** A row whose verdict does not depend on time. */
+const withoutTimes = ({ target, ...row }: Row): Row =>
+  target?.always === true ? { ...row, target } : row
+
+/** Measures and reports. Returns whether everything holds that has to hold on any scale. */
 const run = async (chosen: ReadonlyArray<Section>): Promise<boolean> => {
-  const folder = await openFolder(values.smoke)
+  if (isSmoke) await rm(folder, { recursive: true, force: true })
   const measured: Array<Measured> = []
-  await withSettings({ isLarge: values.large, isSmoke: values.smoke }, async (settings) => {
-    for (const section of chosen) {
-      const one = await measure(section, settings, folder)
-      if (one !== undefined) measured.push(one)
-    }
-  })
-  const results = { sections: measured }
-  const gaps = chosen === sections ? gapsOf(foundIn(results)) : []
-  if (gaps.length > 0) console.error(`the charts miss: ${gaps.join("; ")}`)
-  const holds = await report(results, { folder, isSmoke: values.smoke })
-  return holds && gaps.length === 0 && measured.length === chosen.length
+  for (const section of chosen) measured.push(...[(await measure(section)) ?? []].flat())
+  // If it could not be opened, the section that asked for it has failed already.
+  await opening?.then(
+    ({ close }) => close(),
+    () => undefined,
+  )
+  const found = rowsIn({ sections: measured })
+  const rows = (isSmoke ? found.map(withoutTimes) : found).map(judged)
+  console.log(plainTable(rows))
+  console.log(summaryOf(rows))
+  const gaps = chosen === sections ? unansweredOf(found) : []
+  if (gaps.length > 0) console.error(`the page for users misses: ${gaps.join("; ")}`)
+  const isBroken = rows.some(({ target, verdict }) => target?.always === true && verdict !== "met")
+  return !isBroken && gaps.length === 0 && measured.length === chosen.length
 }
 
-const publishesOnly = values.docs && positionals.length === 0
+const publishesOnly = docs && positionals.length === 0
 const isWhole = positionals.length === 0 || positionals.includes("all")
 const holds = publishesOnly || (await run(isWhole ? sections : positionals.flatMap(sectionsOf)))
-if (values.docs) await publish(names)
+if (docs) await publish(names)
 // What a section that failed has left open would keep the process alive.
 process.exit(holds ? 0 : 1)

@@ -1,8 +1,21 @@
-/** The results of sections: rows of one table, and curves. */
+/** What sections measure: rows with targets, how thoroughly, and whether targets are met. */
 
 import type { Database } from "./database.ts"
-import type { Ratio, Score } from "./rounds.ts"
-import { type Target, type Verdict, verdictOf } from "./target.ts"
+import type { Field, Ratio, Score } from "./rounds.ts"
+
+/**
+ * A bound on a row's figure, on its ratio to the yardstick's figure, or on its difference to that figure. A section
+ * declares it next to the row.
+ */
+export interface Target {
+  readonly of: "figure" | "ratio" | "difference"
+  readonly atLeast?: number
+  readonly atMost?: number
+  /** Whether it holds on any scale, because it does not depend on time. */
+  readonly always?: boolean
+  /** Why it is missed, according to a profile. */
+  readonly profile?: string
+}
 
 /** One line of the table. */
 export interface Row {
@@ -15,32 +28,25 @@ export interface Row {
   readonly target?: Target
 }
 
+/** Whether a row meets its target. A row without a target has none to meet. */
+export type Verdict = "met" | "missed" | "none"
+
 /** A row with all that follows from it. */
 export interface Judged extends Row {
   readonly ratio: number | undefined
   readonly verdict: Verdict
 }
 
-/** How a figure grows. */
-export interface Curve {
-  readonly name: string
-  /** The microseconds of one operation, for each size. */
-  readonly points: ReadonlyArray<readonly [number, number]>
-  /** What each size should keep, beside the smallest. */
-  readonly target: Target
-}
-
 /** The results of a section. */
 export interface Findings {
   readonly rows: ReadonlyArray<Row>
-  readonly curves?: ReadonlyArray<Curve>
 }
 
 /** How thoroughly to measure. */
 export interface Settings {
   readonly rounds: number
   readonly seconds: number
-  /** The first value, or the second where it only counts that everything works. */
+  /** The first value, or the second in a smoke run. */
   readonly pick: <A>(thorough: A, smoke: A) => A
   /** Whether to measure sizes that take very long to fill. */
   readonly isLarge: boolean
@@ -54,12 +60,19 @@ export interface Section {
   readonly measure: (settings: Settings) => Promise<Findings>
 }
 
-/** Works out the ratio, and whether the target is met. */
-export const judged = (row: Row): Judged => ({
-  ...row,
-  ratio: row.yardstick && row.figure / row.yardstick.figure,
-  verdict: verdictOf(row),
-})
+/** Judges a row. What could not be measured has missed its target. */
+export const judged = (row: Row): Judged => {
+  const { figure, target, yardstick } = row
+  const beside = yardstick?.figure ?? NaN
+  const { atLeast = -Infinity, atMost = Infinity, of = "figure" } = target ?? {}
+  const value = { figure, ratio: figure / beside, difference: figure - beside }[of]
+  const verdict = value >= atLeast && value <= atMost ? "met" : "missed"
+  return {
+    ...row,
+    ratio: yardstick && figure / beside,
+    verdict: target === undefined ? "none" : verdict,
+  }
+}
 
 /** The figures of a score. */
 const views = {
@@ -75,23 +88,18 @@ export type View = keyof typeof views
 export const rowsOf = (
   measured: string,
   view: View,
-  { peers, tenure }: { readonly tenure: Score; readonly peers: ReadonlyArray<Score> },
+  { peers, tenure }: Field<Score>,
   targets: Readonly<Record<string, Target>> = {},
 ): ReadonlyArray<Row> => {
   const { of, unit } = views[view]
   return peers.map((peer) => {
     const target = targets[peer.name]
-    return {
-      measured,
-      unit,
-      figure: of(tenure),
-      yardstick: { name: peer.name, figure: of(peer) },
-      ...(target && { target }),
-    }
+    const yardstick = { name: peer.name, figure: of(peer) }
+    return { measured, unit, figure: of(tenure), yardstick, ...(target && { target }) }
   })
 }
 
-/** A ratio of rates, and what it is between. */
+/** A ratio of rates, and its confidence interval. */
 export const ratioRows = (
   measured: string,
   { least, median, most }: Ratio,

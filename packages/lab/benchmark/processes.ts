@@ -4,6 +4,7 @@ import { type ChildProcess, fork } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import type { Answered, Load } from "./load-generator.ts"
 import type { Contestant } from "./rounds.ts"
+import { requests as requestsOfAll } from "./servers/workload.ts"
 
 /** A process that answers each message with one of its own. */
 export interface Child {
@@ -56,7 +57,7 @@ export const start = async <Greeting>(
   }
 }
 
-/** A server of the folder `servers`. */
+/** A server from the folder `servers`. */
 export interface ServerProcess {
   readonly port: number
   /** Microseconds of processor time used so far. */
@@ -64,10 +65,9 @@ export interface ServerProcess {
   readonly stop: () => void
 }
 
-/** Starts a server. */
+/** Starts a server by its name and its arguments. */
 export const startServer = async (
-  name: string,
-  args: ReadonlyArray<string> = [],
+  ...[name, ...args]: ReadonlyArray<string>
 ): Promise<ServerProcess> => {
   const { ask, greeting, stop } = await start<number>(`./servers/${name}.ts`, { args })
   return {
@@ -80,21 +80,33 @@ export const startServer = async (
   }
 }
 
+/** Starts the process that keeps servers busy. */
+export const startGenerator = (): Promise<Child> => start("./load-generator.ts")
+
+/** Has the generator keep a server busy, which must not refuse anything. */
+export const generate = async (generator: Child, load: Load, name: string): Promise<Answered> => {
+  const answered = await generator.ask<Answered>(load)
+  const { failures, firstFailure } = answered
+  if (failures > 0) throw new Error(`${name} answered ${failures} times: ${firstFailure}`)
+  return answered
+}
+
 /** A contestant that is asked over HTTP: throughput, and the processor time of the server alone. */
 export const overHttp = (
   name: string,
   server: ServerProcess,
   generator: Child,
-  requests: ReadonlyArray<string>,
-  connections = 64,
+  {
+    connections = 64,
+    requests = requestsOfAll(),
+  }: Partial<Pick<Load, "connections" | "requests">> = {},
 ): Contestant => ({
   name,
   run: async (seconds) => {
     const before = await server.cpu()
     const load: Load = { port: server.port, connections, seconds, requests }
-    const answered = await generator.ask<Answered>(load)
-    const { busy, failures, firstFailure, responses } = answered
-    if (failures > 0) throw new Error(`${name} answered ${failures} times: ${firstFailure}`)
+    const answered = await generate(generator, load, name)
+    const { busy, responses } = answered
     const cpu = (await server.cpu()) - before
     const serverBusy = cpu / 1_000_000 / answered.seconds
     // Where the generator had more to do than the server, this measured the generator.

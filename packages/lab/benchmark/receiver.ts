@@ -1,6 +1,6 @@
 /**
- * A process that receives notifications, verifies each, and reports to its parent what has arrived. A
- * path begins with the milliseconds until the answer; those to `/hang` are never answered.
+ * A process that receives notifications, verifies each, and reports to its parent what has arrived. A path begins with
+ * the milliseconds until the answer.
  */
 
 import { type ServerResponse, createServer } from "node:http"
@@ -42,7 +42,6 @@ const answer = (response: ServerResponse): void => {
 }
 
 const server = createServer((request, response) => {
-  if (request.url === "/hang") return
   const chunks: Array<Buffer> = []
   request.on("data", (chunk: Buffer) => chunks.push(chunk))
   request.on("end", () => {

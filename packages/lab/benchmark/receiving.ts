@@ -1,13 +1,12 @@
 /** The receiving process of notifications. */
 
 import { randomBytes } from "node:crypto"
+import { setTimeout as pause } from "node:timers/promises"
 import type { Tenure } from "@tenure/core"
 import { start } from "./processes.ts"
 import type { Arrivals } from "./receiver.ts"
 
 const longestWaitMillis = 120_000
-
-export const pause = (millis: number) => new Promise((resolve) => setTimeout(resolve, millis))
 
 /** What has arrived, and what came since `until` was called. */
 export interface Received extends Arrivals {
@@ -21,8 +20,6 @@ export const newSecret = (): string => `whsec_${randomBytes(24).toString("base64
 /** The receiving process, and its report. */
 export interface Receiver {
   readonly report: () => Promise<Arrivals>
-  /** A URL that is never answered. */
-  readonly hangingUrl: string
   /** Waits until this many different notifications have arrived. */
   readonly until: (count: number) => Promise<Received>
   /**
@@ -60,7 +57,6 @@ export const startReceiver = async (): Promise<Receiver> => {
   }
   return {
     report,
-    hangingUrl: urlOf("/hang"),
     until: async (count) => {
       const begin = performance.now()
       const latencies: Array<number> = []

@@ -1,9 +1,9 @@
-/** The results of runs, and the file that keeps them. */
+/** The results of runs, and the files that keep them. */
 
 import { existsSync } from "node:fs"
 import { mkdir, readFile, writeFile } from "node:fs/promises"
 import { cpus } from "node:os"
-import type { Findings } from "./measurement.ts"
+import type { Findings, Row } from "./measurement.ts"
 
 /** What a section found, when and where. */
 export interface Measured extends Findings {
@@ -18,26 +18,27 @@ export interface Results {
   readonly sections: ReadonlyArray<Measured>
 }
 
+/** The folder of the latest results of each section on this machine. */
+export const lastRun = new URL("results/", import.meta.url)
+
+/** The folder of the results that the documentation shows. */
+export const shown = new URL("figures/", import.meta.url)
+
 /** This machine, in words. */
 export const thisMachine = (): string => {
   const [processor, ...more] = cpus().map(({ model }) => model)
   return `Node ${process.versions.node} and ${more.length + 1} × ${processor}`
 }
 
-/** Everything that was found, section by section. */
-export const foundIn = ({ sections }: Results): Required<Findings> => ({
-  rows: sections.flatMap(({ rows }) => rows),
-  curves: sections.flatMap(({ curves }) => curves ?? []),
-})
-
-const isLater = (one: Measured, other: Measured | undefined): boolean =>
-  other === undefined || one.at > other.at
+/** The rows of all sections. */
+export const rowsIn = ({ sections }: Results): ReadonlyArray<Row> =>
+  sections.flatMap(({ rows }) => rows)
 
 /** The latest results of each section, in the order of these names. */
 export const latest = (runs: ReadonlyArray<Results>, names: ReadonlyArray<string>): Results => {
   const found = new Map<string, Measured>()
   for (const section of runs.flatMap(({ sections }) => sections)) {
-    if (isLater(section, found.get(section.name))) found.set(section.name, section)
+    if (section.at > (found.get(section.name)?.at ?? "")) found.set(section.name, section)
   }
   return { sections: names.flatMap((name) => found.get(name) ?? []) }
 }

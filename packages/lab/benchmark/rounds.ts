@@ -138,7 +138,7 @@ export const loops = (
     return done
   })
 
-/** Runs batches for about this many seconds, so that reading the clock costs nothing. */
+/** Runs batches of operations for about this many seconds, so that reading the clock costs nothing. */
 export const batches = (size: number, seconds: number, batch: () => unknown): Promise<Sample> =>
   sample(async () => {
     const end = performance.now() + 1000 * seconds
@@ -149,17 +149,3 @@ export const batches = (size: number, seconds: number, batch: () => unknown): Pr
     } while (performance.now() < end)
     return done
   })
-
-const batchSize = 500
-
-/** A contestant that repeats something synchronous. */
-export const repeat = (name: string, operation: () => unknown): Contestant => ({
-  name,
-  run: (seconds) =>
-    batches(batchSize, seconds, () => {
-      // The result is kept for a moment, so that the compiler does not remove the work.
-      let last: unknown
-      for (let done = 0; done < batchSize; done++) last = operation()
-      return last
-    }),
-})

@@ -3,15 +3,14 @@
  * measured here: see docs/internals/scaling.md.
  */
 
-import { shown } from "../benchmark/docs/publish.ts"
-import { foundIn, readResults } from "../benchmark/results.ts"
+import { readResults, rowsIn, shown } from "../benchmark/results.ts"
 import { costOf } from "../benchmark/sections/delivery-rates.ts"
 import { extensionCpu } from "../benchmark/sections/extensions.ts"
 import { rateOf } from "./deliveries.ts"
 import { type Load, serversFor, takenBy } from "./growth.ts"
 import { costsOf, deliveryLogOf, figureOf, pointsOf } from "./measured.ts"
 
-const { rows } = foundIn(await readResults(shown))
+const rows = rowsIn(await readResults(shown))
 const costs = costsOf(rows)
 
 // The machine on which everything was measured.

@@ -49,7 +49,7 @@ export const deliveryLogOf = (rows: ReadonlyArray<Row>): number =>
  * is left out.
  */
 export const pointsOf = (rows: ReadonlyArray<Row>, count: number): ReadonlyArray<Point> =>
-  Object.entries(cases).flatMap(([name, { delayMillis, processes, webhooks }]) => {
+  [...cases].flatMap(([name, { delayMillis, processes, webhooks }]) => {
     const row = rows.find(({ measured }) => measured === measuredOf(name))
     if (row === undefined) return []
     const processors = { of: "everything", count } as const

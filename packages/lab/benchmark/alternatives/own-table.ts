@@ -152,12 +152,8 @@ export const openOwnTables = (url: string, schema: string) => {
 
     /** Extends a membership. Returns whether it exists. */
     extend: async ({ endDate, keyId, project, requestId, user }: OwnExtension) => {
-      const data = {
-        project_id: project,
-        user_id: user,
-        new_end_date: endDate,
-        request_id: requestId,
-      }
+      const ids = { project_id: project, user_id: user, request_id: requestId }
+      const data = { ...ids, new_end_date: endDate }
       const body = { type: "membership.extended", timestamp: new Date(), data }
       const { rowCount } = await pool.query({
         name: "extend",
@@ -204,7 +200,7 @@ export const openOwnTables = (url: string, schema: string) => {
 }
 
 /** The key of a client. */
-interface OwnKey {
+export interface OwnKey {
   readonly id: string
   readonly projects: ReadonlyArray<string>
 }

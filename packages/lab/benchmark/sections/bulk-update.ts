@@ -1,6 +1,6 @@
 /** A bulk extension of a million members, beside the UPDATE that a team would write. */
 
-import { type Database, fill, onDatabase } from "../database.ts"
+import { type Database, endDate, fill, onDatabase } from "../database.ts"
 import type { Section } from "../measurement.ts"
 import { median } from "../rounds.ts"
 
@@ -34,7 +34,7 @@ export const bulkUpdate: Section = {
   name: "bulk-update",
   measure: onDatabase(async (database, tenure, { pick, rounds }) => {
     const members = pick(1_000_000, 1000)
-    const [projectId, endDate] = ["updated", "2099-01-01T00:00:00.000Z"]
+    const projectId = "updated"
     await fill(database, tenure, projectId, members)
     await createTable(database, members)
     const statements = [

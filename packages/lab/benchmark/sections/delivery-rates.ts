@@ -1,94 +1,195 @@
-/** Deliveries a second, by how many webhooks, receivers and processes there are. */
+/** Deliveries a second, by how many webhooks, receivers and processes there are, and what each costs. */
 
-import { type Case, type Delivered, prepare } from "../delivering.ts"
-import type { Row, Section } from "../measurement.ts"
+import { fillBacklog } from "../backlog.ts"
+import { type Database, databaseCpu, startTenure, withSchema } from "../database.ts"
+import type { Row, Section, Settings } from "../measurement.ts"
+import { type Child, start } from "../processes.ts"
+import { startReceiver } from "../receiving.ts"
 import { median } from "../rounds.ts"
-import type { Target } from "../target.ts"
+import type { DelivererReport, DelivererTask } from "../servers/deliverer.ts"
+
+const schema = "benchmark_rates"
+
+/** A backlog, and who delivers it. */
+interface Case {
+  /** Of as many projects. */
+  readonly webhooks: number
+  /** How long the receiver takes to answer. */
+  readonly delayMillis: number
+  readonly processes: number
+  /** About as many as are delivered in a second. */
+  readonly rate: number
+  /** The rate that is aimed at. */
+  readonly atLeast?: number
+}
+
+// Attempts that take 500 ms are so long that the processors of one machine can serve several processes. Claims are
+// dearer the more webhooks have something to deliver.
+const shapes: ReadonlyArray<
+  readonly [webhooks: number, delay: number, processes: number, rate: number, atLeast?: number]
+> = [
+  [1, 0, 1, 3500, 1800],
+  [1, 25, 1, 550, 500],
+  [20, 0, 1, 4500, 4000],
+  [20, 0, 3, 4000],
+  [20, 25, 1, 4500],
+  [20, 25, 3, 4000],
+  [100, 500, 1, 1100],
+  [100, 500, 2, 2000],
+  [100, 500, 4, 2500],
+  [1000, 500, 1, 1800],
+]
+
+const inWords = ["no", "one", "two", "three", "four"]
+
+const nameOf = (webhooks: number, delay: number, processes: number): string =>
+  [
+    webhooks === 1 ? "one webhook" : `${webhooks.toLocaleString("en")} webhooks`,
+    delay === 0 ? "" : ` that take${webhooks === 1 ? "s" : ""} ${delay} ms`,
+    processes === 1 ? "" : `, by ${inWords[processes]} processes`,
+  ].join("")
+
+/** The cases, by their names. */
+export const cases: ReadonlyMap<string, Case> = new Map(
+  shapes.map(([webhooks, delayMillis, processes, rate, atLeast]) => [
+    nameOf(webhooks, delayMillis, processes),
+    { webhooks, delayMillis, processes, rate, ...(atLeast !== undefined && { atLeast }) },
+  ]),
+)
+
+/** How a backlog was delivered. Costs are those of one delivery. */
+interface Delivered {
+  /** Deliveries a second. */
+  readonly rate: number
+  /** Microseconds of processor time, of all processes that send. */
+  readonly sending: number
+  /** Microseconds of processor time, in the receiver. */
+  readonly receiving: number
+  /** Microseconds of processor time, in PostgreSQL. It is 0 where the system does not tell. */
+  readonly database: number
+  /** How many were claimed at a time. */
+  readonly atATime: number
+  /** How many were settled at a time. */
+  readonly settledAtATime: number
+  /** How long a claim took, in microseconds. */
+  readonly claim: number
+  /** Bytes of the write-ahead log. */
+  readonly logBytes: number
+}
+
+/** What PostgreSQL has used so far, and done. */
+interface Used {
+  readonly bytes: number
+  readonly calls: number
+  readonly commits: number
+  readonly micros: number
+}
+
+const usedBy = async ({ sql }: Database): Promise<Used> => {
+  const [used] = await sql<Used>(
+    `SELECT coalesce(sum(calls), 0)::float8 AS calls,
+            coalesce(sum(total_time), 0)::float8 * 1000 AS micros,
+            pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8 AS bytes,
+            (SELECT xact_commit FROM pg_stat_database
+             WHERE datname = current_database())::float8 AS commits
+     FROM pg_stat_user_functions WHERE schemaname = $1 AND funcname = 'claim'`,
+    [schema],
+  )
+  return used ?? { bytes: 0, calls: 0, commits: 0, micros: 0 }
+}
+
+// It counts calls of functions and their time.
+const counting = (url: string): string => {
+  const counted = new URL(url)
+  counted.searchParams.set("options", "-c track_functions=pl")
+  return counted.href
+}
+
+// Their ids are in URLs.
+const projectsOf = (name: string): ReadonlyArray<string> =>
+  Array.from(
+    { length: cases.get(name)?.webhooks ?? 0 },
+    (_, index) => `${name.replaceAll(/\W+/g, "-")}-${index}`,
+  )
+
+/** Has senders do the same. Returns the microseconds of processor time that they have used so far. */
+const tell = async (senders: ReadonlyArray<Child>, task: "start" | "stop"): Promise<number> => {
+  const tasks = senders.map(({ ask }) => ask<DelivererReport>({ do: task } satisfies DelivererTask))
+  const reports = await Promise.all(tasks)
+  return reports.reduce((total, { system, user }) => total + system + user, 0)
+}
 
 // They are longer than those of other sections.
 const mostRounds = 3
 
-const alone = { processes: 1 } as const
+/** Delivers backlogs of all cases, several times. */
+const deliverAll = async (
+  database: Database,
+  { rounds, seconds }: Settings,
+): Promise<ReadonlyMap<string, ReadonlyArray<Delivered>>> => {
+  const { url } = database
+  const receiver = await startReceiver()
+  const tenure = await startTenure(url, schema)
+  for (const [name, { delayMillis }] of cases) {
+    await receiver.register(tenure, projectsOf(name), delayMillis)
+  }
+  await tenure.close()
+  const most = Math.max(...[...cases.values()].map(({ processes }) => processes))
+  const setup = JSON.stringify({ url: counting(url), schema, webhooks: [] })
+  const all = await Promise.all(
+    Array.from({ length: most }, () =>
+      start("./servers/deliverer.ts", { args: ["Tenure", setup] }),
+    ),
+  )
 
-const slow = { ...alone, delayMillis: 500 }
+  /** Delivers a backlog for about twice as many seconds, so that its beginning matters little. */
+  const deliver = async (name: string, { processes, rate }: Case, span: number) => {
+    const count = Math.ceil(2 * rate * span)
+    await fillBacklog({ url, schema }, projectsOf(name), count)
+    const senders = all.slice(0, processes)
+    const [before, report] = [await usedBy(database), await receiver.report()]
+    const cpuBefore = await databaseCpu(database.sql)
+    const began = await tell(senders, "start")
+    const received = await receiver.until(report.distinct + count)
+    // The processes that serve connections end with these.
+    const cpu = await databaseCpu(database.sql)
+    const ended = await tell(senders, "stop")
+    const after = await usedBy(database)
+    const claims = after.calls - before.calls
+    return {
+      rate: received.rate,
+      sending: (ended - began) / count,
+      receiving: (received.cpu - report.cpu) / count,
+      database: (cpu - cpuBefore) / count,
+      atATime: count / claims,
+      // Hardly anything else is committed meanwhile.
+      settledAtATime: count / (after.commits - before.commits - claims),
+      claim: (after.micros - before.micros) / claims,
+      logBytes: (after.bytes - before.bytes) / count,
+    }
+  }
 
-/** The cases, by their names. */
-export const cases = {
-  "one webhook": { ...alone, webhooks: 1, delayMillis: 0, rate: 3500 },
-  "one webhook that takes 25 ms": { ...alone, webhooks: 1, delayMillis: 25, rate: 550 },
-  "20 webhooks": { ...alone, webhooks: 20, delayMillis: 0, rate: 4500 },
-  "20 webhooks, by three processes": {
-    ...alone,
-    webhooks: 20,
-    delayMillis: 0,
-    processes: 3,
-    rate: 4000,
-  },
-  "20 webhooks that take 25 ms": { ...alone, webhooks: 20, delayMillis: 25, rate: 4500 },
-  "20 webhooks that take 25 ms, by three processes": {
-    ...alone,
-    webhooks: 20,
-    delayMillis: 25,
-    processes: 3,
-    rate: 4000,
-  },
-  // Attempts take so long that the processors of one machine can serve several processes.
-  "100 webhooks that take 500 ms": { ...slow, webhooks: 100, rate: 1100 },
-  "100 webhooks that take 500 ms, by two processes": {
-    ...slow,
-    webhooks: 100,
-    processes: 2,
-    rate: 2000,
-  },
-  "100 webhooks that take 500 ms, by four processes": {
-    ...slow,
-    webhooks: 100,
-    processes: 4,
-    rate: 2500,
-  },
-  // Claims are dearer the more webhooks have something to deliver.
-  "1,000 webhooks that take 500 ms": { ...slow, webhooks: 1000, rate: 1800 },
-} satisfies Record<string, Case>
-
-type Name = keyof typeof cases
-
-const isName = (name: string): name is Name => name in cases
-
-const names = Object.keys(cases).filter(isName)
-
-const least: Partial<Record<Name, number>> = {
-  "one webhook": 1800,
-  "one webhook that takes 25 ms": 500,
-  "20 webhooks": 4000,
+  // Compilation is not measured.
+  for (const [name, one] of cases) await deliver(name, one, seconds / 4)
+  const samples = new Map<string, Array<Delivered>>()
+  for (let round = 0; round < Math.min(rounds, mostRounds); round++) {
+    for (const [name, one] of cases) {
+      const delivered = await deliver(name, one, seconds)
+      samples.set(name, [...(samples.get(name) ?? []), delivered])
+    }
+  }
+  for (const { stop } of [receiver, ...all]) stop()
+  return samples
 }
 
 const profile =
   "One process keeps both processors busy, with 360 µs for a delivery in sender, receiver and PostgreSQL. With three it takes 600: none claims ahead for a webhook of which another has claims, so 119 deliveries are claimed at once rather than 237, and 38 settled at once rather than 90. The clock runs from the first arrival, so starting them is not counted."
 
-const byMany = /^(.*), by (two|three|four) processes$/
-
-const notSlower: Target = { of: "ratio", atLeast: 1, profile }
-
-/** What a row of a case is called. */
+/** The name of the row of a case. */
 export const measuredOf = (name: string): string => `deliveries to ${name}`
 
-const rateRow = (name: Name, rateOf: (name: Name) => number): Row => {
-  const atLeast = least[name]
-  const [, single = ""] = byMany.exec(name) ?? []
-  return {
-    measured: measuredOf(name),
-    unit: "/s",
-    figure: rateOf(name),
-    ...(atLeast !== undefined && { target: { of: "figure", atLeast } }),
-    ...(isName(single) && {
-      yardstick: { name: "by one process", figure: rateOf(single) },
-      target: notSlower,
-    }),
-  }
-}
-
-/** What a delivery takes, beside its rate: what the row is called, and its unit. */
-export const costs = {
+/** What a delivery takes, beside its rate: the name of the row, and its unit. */
+const costs = {
   sending: ["processor time where it is sent", "µs CPU"],
   receiving: ["processor time in the receiver", "µs CPU"],
   database: ["processor time in PostgreSQL", "µs CPU"],
@@ -98,11 +199,12 @@ export const costs = {
   logBytes: ["write-ahead log", "bytes"],
 } as const satisfies Partial<Record<keyof Delivered, readonly [string, string]>>
 
-/** What the row of a cost is called. */
-export const costOf = (name: string, cost: keyof typeof costs): string =>
-  `${measuredOf(name)}, ${costs[cost][0]}`
+type Cost = keyof typeof costs
 
-const isCost = (name: string): name is keyof typeof costs => name in costs
+const isCost = (name: string): name is Cost => name in costs
+
+/** The name of the row of a cost. */
+export const costOf = (name: string, cost: Cost): string => `${measuredOf(name)}, ${costs[cost][0]}`
 
 /** The cases whose costs are shown: they have only one process, whose claims wait for nobody. */
 const plain = ["one webhook", "20 webhooks"] as const
@@ -110,28 +212,33 @@ const plain = ["one webhook", "20 webhooks"] as const
 /** How fast backlogs are delivered, from process to process. */
 export const deliveryRates: Section = {
   name: "delivery-rates",
-  measure: async ({ database, rounds, seconds }) => {
-    const { deliver, stop } = await prepare(await database(), cases)
-    // Compilation is not measured.
-    for (const name of names) await deliver(name, seconds / 4)
-    const all = new Map<Name, Array<Delivered>>(names.map((name) => [name, []]))
-    for (let round = 0; round < Math.min(rounds, mostRounds); round++) {
-      for (const [name, samples] of all) samples.push(await deliver(name, seconds))
+  measure: async (settings) => {
+    const database = await settings.database()
+    const samples = await withSchema(database, schema, () => deliverAll(database, settings))
+    const figureOf = (name: string, figure: keyof Delivered): number =>
+      median((samples.get(name) ?? []).map((one) => one[figure]))
+    const rateRow = (name: string, { atLeast, processes }: Case): Row => {
+      const row: Row = { measured: measuredOf(name), unit: "/s", figure: figureOf(name, "rate") }
+      if (atLeast !== undefined) return { ...row, target: { of: "figure", atLeast } }
+      if (processes === 1) return row
+      const single = figureOf(name.replace(/, by .*/, ""), "rate")
+      const yardstick = { name: "by one process", figure: single }
+      return { ...row, yardstick, target: { of: "ratio", atLeast: 1, profile } }
     }
-    await stop()
-    const figureOf = (name: Name, figure: keyof Delivered): number =>
-      median((all.get(name) ?? []).map((one) => one[figure]))
-    const costRows = plain.flatMap((name) =>
-      Object.keys(costs)
-        .filter(isCost)
-        .map((cost): Row => ({
-          measured: costOf(name, cost),
-          unit: costs[cost][1],
-          figure: figureOf(name, cost),
-        })),
-    )
+    const costRow = (name: string, cost: Cost): Row => ({
+      measured: costOf(name, cost),
+      unit: costs[cost][1],
+      figure: figureOf(name, cost),
+    })
     return {
-      rows: [...names.map((name) => rateRow(name, (one) => figureOf(one, "rate"))), ...costRows],
+      rows: [
+        ...Array.from(cases, ([name, one]) => rateRow(name, one)),
+        ...plain.flatMap((name) =>
+          Object.keys(costs)
+            .filter(isCost)
+            .map((cost) => costRow(name, cost)),
+        ),
+      ],
     }
   },
 }

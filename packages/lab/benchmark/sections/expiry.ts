@@ -1,9 +1,318 @@
 /** The ends of memberships on PostgreSQL: what it costs others that they are announced, and how fast it goes. */
 
-import { extensionRows, idleRows } from "../ends/cost.ts"
-import { afterOutage } from "../ends/outage.ts"
-import { endTogether, ofAnotherProject, ofTheSameProject } from "../ends/together.ts"
-import type { Row, Section } from "../measurement.ts"
+import { setTimeout as pause } from "node:timers/promises"
+import type { Tenure } from "@tenure/core"
+import {
+  type Database,
+  anyOf,
+  endDate,
+  extending,
+  fill,
+  inWords,
+  startTenure,
+  withSchema,
+} from "../database.ts"
+import { type Row, type Section, type Settings, ratioRows } from "../measurement.ts"
+import { inPairs, quantile } from "../rounds.ts"
+import { countStatements } from "../statements.ts"
+
+const projectId = "p1"
+
+/** Lends an empty schema with a project of this many members to a function, and removes it afterwards. */
+const withMembers = <A>(
+  database: Database,
+  schema: string,
+  members: number,
+  use: () => Promise<A>,
+): Promise<A> =>
+  withSchema(database, schema, async () => {
+    const tenure = await startTenure(database.url, schema, { expiry: false })
+    await fill(database, tenure, projectId, members, schema)
+    await tenure.memberships.extendAll({ projectId, endDate })
+    await tenure.close()
+    return use()
+  })
+
+/** Waits until a query finds nothing. */
+const untilNone = async ({ sql }: Database, query: string): Promise<void> => {
+  while ((await sql(query)).length > 0) await pause(100)
+}
+
+/** Waits until it is known of all memberships when to look at them. */
+const untilArmed = (database: Database, schema: string): Promise<void> =>
+  untilNone(
+    database,
+    `SELECT WHERE NOT EXISTS (SELECT FROM ${schema}.expiry_settings)
+     UNION ALL SELECT FROM ${schema}.expiry_passes`,
+  )
+
+/** Waits until there is no end left to announce. Returns the seconds that it took. */
+const untilAnnounced = async (database: Database, schema: string): Promise<number> => {
+  const began = performance.now()
+  await untilNone(
+    database,
+    `SELECT FROM ${schema}.projects WHERE next_check_at <= now()
+     UNION ALL SELECT FROM ${schema}.expiry_passes
+     UNION ALL (SELECT FROM ${schema}.memberships WHERE next_check_at <= now() ORDER BY next_check_at LIMIT 1)`,
+  )
+  return (performance.now() - began) / 1000
+}
+
+/** Throws an error unless the end of each of so many memberships was announced, and nothing else. */
+const verify = async ({ sql }: Database, schema: string, members: number): Promise<void> => {
+  const counts = await sql<{ readonly type: string; readonly count: number }>(
+    `SELECT type, count(*)::integer AS count FROM ${schema}.events
+     WHERE type LIKE 'membership.expir%' GROUP BY type`,
+  )
+  const [{ count, type } = { type: "nothing", count: 0 }] = counts
+  if (counts.length !== 1 || type !== "membership.expired" || count !== members) {
+    throw new Error(`of ${members} ends, these were announced: ${JSON.stringify(counts)}`)
+  }
+}
+
+const numberIn = async ({ sql }: Database, query: string): Promise<number> => {
+  const [row] = await sql<{ readonly number: number }>(query)
+  return row?.number ?? NaN
+}
+
+/** The percentage of updates of memberships that leave the indexes as they are. */
+const hotShare = (database: Database, schema: string): Promise<number> =>
+  numberIn(
+    database,
+    `SELECT 100 * n_tup_hot_upd / n_tup_upd::float8 AS number FROM pg_stat_user_tables
+     WHERE schemaname = '${schema}' AND relname = 'memberships' AND n_tup_upd > 0`,
+  )
+
+// The sessions of a Tenure that closes tell what they have done.
+const toldMillis = 1000
+
+/** The cost of an extension beside one without the option, in many short turns of each. */
+const extensionRows = (database: Database, settings: Settings): Promise<ReadonlyArray<Row>> => {
+  const members = settings.pick(100_000, 1000)
+  const [on, off] = ["benchmark_expiry", "benchmark_no_expiry"]
+  const { sql, url } = database
+  const measure = async (): Promise<ReadonlyArray<Row>> => {
+    const arming = await startTenure(url, on)
+    await untilArmed(database, on)
+    await arming.close()
+    await pause(toldMillis)
+    for (const schema of [on, off]) {
+      // Both tables are as dense as new ones.
+      await sql(`VACUUM (FULL, ANALYZE) ${schema}.memberships`)
+      await sql(`SELECT pg_stat_reset_single_table_counters('${schema}.memberships'::regclass)`)
+    }
+    const announcing = await startTenure(url, on)
+    const silent = await startTenure(url, off, { expiry: false })
+    const share = await inPairs(
+      extending("expiry on", announcing, projectId, members),
+      extending("expiry off", silent, projectId, members),
+      { rounds: settings.pick(60, 2), seconds: settings.seconds / 4 },
+    )
+    for (const { close } of [announcing, silent]) await close()
+    await pause(toldMillis)
+    const measured = "rate of extensions with expiry on, of that of extensions with expiry off"
+    return [
+      ...ratioRows(measured, share, { of: "figure", atLeast: 0.95 }),
+      {
+        measured: "extensions that touch no index (HOT), expiry on",
+        unit: "%",
+        figure: await hotShare(database, on),
+        yardstick: { name: "expiry off", figure: await hotShare(database, off) },
+        target: { of: "ratio", atLeast: 0.95 },
+      },
+    ]
+  }
+  return withMembers(database, on, members, () => withMembers(database, off, members, measure))
+}
+
+/** The blocks that the database has looked at so far, in memory or not. */
+const blocksSoFar = (database: Database): Promise<number> =>
+  numberIn(
+    database,
+    `SELECT (blks_hit + blks_read)::float8 AS number
+     FROM pg_stat_database WHERE datname = current_database()`,
+  )
+
+// Sessions that have nothing to do tell late what they have read.
+const lateMillis = 11_000
+
+/** The statements and blocks a second of a Tenure that nobody uses. */
+const idling = async (
+  database: Database,
+  schema: string,
+  expiry: false | undefined,
+  { pick }: Settings,
+) => {
+  const { close, count, url } = await countStatements(database.url)
+  const tenure = await startTenure(url, schema, { expiry })
+  if (expiry !== false) await untilArmed(database, schema)
+  await pause(pick(lateMillis, toldMillis))
+  const seconds = pick(20, 1)
+  const before = { statements: count(), blocks: await blocksSoFar(database) }
+  await pause(1000 * seconds)
+  const after = { statements: count(), blocks: await blocksSoFar(database) }
+  await tenure.close()
+  close()
+  return {
+    statements: (after.statements - before.statements) / seconds,
+    blocks: (after.blocks - before.blocks) / seconds,
+  }
+}
+
+/** What a process does while so many memberships have long to go. */
+const idleRows = (
+  database: Database,
+  settings: Settings,
+  members: number,
+): Promise<ReadonlyArray<Row>> => {
+  const schema = "benchmark_idle"
+  return withMembers(database, schema, members, async () => {
+    const silent = await idling(database, schema, false, settings)
+    const announcing = await idling(database, schema, undefined, settings)
+    const row = (name: keyof typeof silent, measured: string): Row => ({
+      measured: `${measured} a second while none of ${inWords(members)} memberships ends, expiry on`,
+      unit: "",
+      figure: announcing[name],
+      yardstick: { name: "expiry off", figure: silent[name] },
+    })
+    return [
+      // One look-up a second.
+      { ...row("statements", "statements"), target: { of: "difference", atMost: 1.2 } },
+      row("blocks", "blocks read"),
+    ]
+  })
+}
+
+// A million in ten minutes.
+const announcedWithin = (count: number) =>
+  ({ of: "figure", atMost: Math.max(10, (600 * count) / 1_000_000) }) as const
+
+// As many extensions as a busy project has, but less than the machine can do.
+const intervalMillis = 5
+
+/** Extends any members at a steady rate until told to stop. Returns the 99th percentile of the milliseconds. */
+const extendSteadily = async (
+  { memberships }: Tenure,
+  members: number,
+  isOver: () => boolean,
+): Promise<number> => {
+  const delays: Array<number> = []
+  const extend = async (due: number) => {
+    await memberships.extend({ projectId, userId: anyOf(members), endDate })
+    delays.push(performance.now() - due)
+  }
+  const all: Array<Promise<void>> = []
+  for (let due = performance.now(); !isOver(); due += intervalMillis) {
+    await pause(Math.max(0, due - performance.now()))
+    all.push(extend(due))
+  }
+  await Promise.all(all)
+  return quantile(delays, 0.99)
+}
+
+// How far ahead the end is set.
+const aheadMillis = 1000
+
+/** Has so many memberships end at once, and extends those of a project meanwhile. */
+const endTogether = (
+  database: Database,
+  { pick }: Settings,
+  where: "of the same project" | "of another project",
+  count: number,
+): Promise<ReadonlyArray<Row>> => {
+  const schema = "benchmark_together"
+  const others = pick(10_000, 100)
+  const { sql, url } = database
+  const isOther = where === "of another project"
+  return withMembers(database, schema, others, async () => {
+    // So that only the ends are announced.
+    const tenure = await startTenure(url, schema, { expiry: { reminders: [] } })
+    await untilArmed(database, schema)
+    if (isOther) await fill(database, tenure, "ending", count, schema)
+    else {
+      await sql(
+        `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq, next_check_at)
+         SELECT number, n::text, '2098-01-01', seq + 1, '2098-01-01'
+         FROM ${schema}.projects, generate_series($2::int + 1, $2::int + $3::int) n WHERE id = $1`,
+        [projectId, others, count],
+      )
+      await sql(`VACUUM ANALYZE ${schema}.memberships`)
+    }
+    const extendFor = (seconds: number) => {
+      const quiet = performance.now() + 1000 * seconds
+      return extendSteadily(tenure, others, () => performance.now() > quiet)
+    }
+    await extendFor(pick(5, 0.1))
+    const before = await extendFor(pick(10, 0.5))
+    const end = Date.now() + aheadMillis
+    // All members of the other project get the date of a bulk extension, those of the same one a date of their own.
+    if (isOther) await tenure.memberships.extendAll({ projectId: "ending", endDate: end })
+    else {
+      await sql(
+        `UPDATE ${schema}.memberships
+         SET end_date = to_timestamp($2::float8 / 1000), next_check_at = to_timestamp($2::float8 / 1000)
+         WHERE user_id::integer > $1`,
+        [others, end],
+      )
+    }
+    await pause(Math.max(0, end - Date.now()))
+    let isOver = false
+    const extensions = extendSteadily(tenure, others, () => isOver)
+    const seconds = await untilAnnounced(database, schema)
+    isOver = true
+    const meanwhile = await extensions
+    await tenure.close()
+    await verify(database, schema, count)
+    return [
+      {
+        measured: `ends of ${inWords(count)} memberships ${where} in the same second, until the last is announced`,
+        unit: "s",
+        figure: seconds,
+        target: announcedWithin(count),
+      },
+      {
+        measured: `an extension while ${inWords(count)} memberships ${where} end, at 200 a second, 99th percentile`,
+        unit: "ms",
+        figure: meanwhile,
+        yardstick: { name: "before", figure: before },
+        target: { of: "ratio", atMost: isOther ? 1.3 : 2 },
+      },
+    ]
+  })
+}
+
+/** Starts after a day in which no process ran and memberships ended, one after the other. */
+const afterOutage = (database: Database, ended: number): Promise<Row> => {
+  const schema = "benchmark_outage"
+  const { sql, url } = database
+  return withMembers(database, schema, ended, async () => {
+    const before = await startTenure(url, schema)
+    await untilArmed(database, schema)
+    await before.close()
+    await sql(`UPDATE ${schema}.expiry_settings SET since = now() - interval '2 days'`)
+    // The next check is that of the last reminder, as it was when the processes ended.
+    await sql(
+      `UPDATE ${schema}.memberships m
+       SET seq = p.seq, next_check_at = now() - interval '1 day',
+           end_date = now() - interval '1 day' * (m.user_id::integer / $1::float8)
+       FROM ${schema}.projects p WHERE p.number = m.project_number`,
+      [ended],
+    )
+    await sql(`VACUUM ANALYZE ${schema}.memberships`)
+    const began = performance.now()
+    const tenure = await startTenure(url, schema)
+    await untilAnnounced(database, schema)
+    const seconds = (performance.now() - began) / 1000
+    await tenure.close()
+    await verify(database, schema, ended)
+    return {
+      measured: `start after a day in which ${inWords(ended)} memberships ended, until the last is announced`,
+      unit: "s",
+      figure: seconds,
+      target: announcedWithin(ended),
+    }
+  })
+}
 
 const million = 1_000_000
 
@@ -16,14 +325,14 @@ export const expiry: Section = {
     const rows: Array<Row> = [
       ...(await extensionRows(database, settings)),
       ...(await idleRows(database, settings, pick(100_000, 100))),
-      ...(await endTogether(database, settings, ofTheSameProject, pick(30_000, 200))),
-      ...(await endTogether(database, settings, ofAnotherProject, pick(100_000, 200))),
+      ...(await endTogether(database, settings, "of the same project", pick(30_000, 200))),
+      ...(await endTogether(database, settings, "of another project", pick(100_000, 200))),
       await afterOutage(database, pick(100_000, 200)),
     ]
     if (isLarge) {
       rows.push(
         ...(await idleRows(database, settings, 10 * million)),
-        ...(await endTogether(database, settings, ofAnotherProject, million)),
+        ...(await endTogether(database, settings, "of another project", million)),
         await afterOutage(database, million),
       )
     }

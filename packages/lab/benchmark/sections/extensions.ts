@@ -1,12 +1,26 @@
-/** Single extensions beside pgbench, and bulk extensions of two sizes. */
+/** Single extensions beside pgbench and with idempotency keys, round trips, and members under bulk extensions. */
 
+import { execFile } from "node:child_process"
+import { mkdtemp, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { promisify } from "node:util"
 import type { Tenure } from "@tenure/core"
-import { type Database, clients, databaseCpu, fill, onDatabase, schema } from "../database.ts"
-import { type Findings, type Section, type Settings, rowsOf } from "../measurement.ts"
-import { isInstalled, pgbench } from "../pgbench.ts"
-import { type Contestant, compare, loops, median } from "../rounds.ts"
-
-const endDate = "2099-01-01T00:00:00.000Z"
+import {
+  type Database,
+  anyOf,
+  clients,
+  databaseCpu,
+  endDate,
+  extending,
+  fill,
+  onDatabase,
+  schema,
+  startTenure,
+} from "../database.ts"
+import { type Findings, type Row, type Section, type Settings, rowsOf } from "../measurement.ts"
+import { type Contestant, compare, loops } from "../rounds.ts"
+import { countStatements } from "../statements.ts"
 
 const uuid = "b9019cc1-e966-4695-ad2c-6caf64a8431f"
 const body = `{"type":"membership.extended","timestamp":"2026-11-21T10:40:09.112Z","data":{"project_id":"demo","user_id":"1001","new_end_date":"2030-03-17T17:46:40.000Z","request_id":"${uuid}"}}`
@@ -26,34 +40,39 @@ const audit = `INSERT INTO yard_audit (user_id, from_date, to_date, at, request_
 const event = `INSERT INTO yard_events
   SELECT gen_random_uuid(), 'membership.extended', now(), '${body}' WHERE $1::integer > 0`
 
-const anyOf = (members: number): number => 1 + Math.floor(Math.random() * members)
+const run = promisify(execFile)
+
+const hasPgbench = (): Promise<boolean> =>
+  run("pgbench", ["--version"]).then(
+    () => true,
+    () => false,
+  )
 
 /** The statements as one transaction of pgbench, or in prepared loops where that is not installed. */
-const yardstick = (
+const yardstick = async (
   { transaction, url }: Database,
-  { members, withPgbench }: { readonly members: number; readonly withPgbench: boolean },
+  members: number,
+  withPgbench: boolean,
   name: string,
   statements: ReadonlyArray<string>,
-): Contestant => {
+): Promise<Contestant> => {
+  if (!withPgbench) {
+    const perform = () => transaction(statements, [Number(anyOf(members))])
+    return { name: `prepared loops: ${name}`, run: (seconds) => loops(clients, seconds, perform) }
+  }
   const script = statements.map((text) => `${text.replaceAll("$1::integer", ":id")};`)
   const lines = script.length > 1 ? ["BEGIN;", ...script, "COMMIT;"] : script
-  const file = [`\\set id random(1, ${members})`, ...lines, ""].join("\n")
+  const file = join(await mkdtemp(join(tmpdir(), "pgbench-")), "script.sql")
+  await writeFile(file, [`\\set id random(1, ${members})`, ...lines, ""].join("\n"))
   return {
-    name: `${withPgbench ? "pgbench" : "prepared loops"}: ${name}`,
-    run: (seconds) =>
-      withPgbench
-        ? pgbench(url, file, clients, seconds)
-        : loops(clients, seconds, () => transaction(statements, [anyOf(members)])),
+    name: `pgbench: ${name}`,
+    run: async (seconds) => {
+      const time = Math.max(1, Math.round(seconds))
+      const options = `-n -M prepared -j 2 -c ${clients} -T ${time} -f ${file} ${url}`
+      const { stdout } = await run("pgbench", options.split(" "))
+      return { rate: Number(/tps = ([0-9.]+)/.exec(stdout)?.[1]), cpu: NaN }
+    },
   }
-}
-
-const createTables = async ({ sql }: Database, members: number): Promise<void> => {
-  for (const [name, columns] of Object.entries(tables)) {
-    await sql(`DROP TABLE IF EXISTS ${name}`)
-    await sql(`CREATE TABLE ${name} ${columns}`)
-  }
-  await sql(`INSERT INTO yard_memberships SELECT n, now() FROM generate_series(1, ${members}) n`)
-  await sql("VACUUM ANALYZE yard_memberships")
 }
 
 /** The name of the row with the processor time of an extension. */
@@ -65,57 +84,39 @@ const measureSingle = async (
   tenure: Tenure,
   settings: Settings,
 ): Promise<Findings> => {
+  const { sql } = database
   const members = settings.pick(100_000, 1000)
   await fill(database, tenure, "p1", members)
-  await createTables(database, members)
-  const extendOne = (idempotencyKey?: string) =>
-    tenure.memberships.extend({
-      projectId: "p1",
-      userId: String(anyOf(members)),
-      endDate,
-      idempotencyKey,
-    })
-  const extending: Contestant = {
-    name: "Tenure",
-    run: (seconds) => loops(clients, seconds, () => extendOne()),
+  for (const [name, columns] of Object.entries(tables)) {
+    await sql(`DROP TABLE IF EXISTS ${name}`)
+    await sql(`CREATE TABLE ${name} ${columns}`)
   }
-  const yard = { members, withPgbench: await isInstalled() }
-  const scores = await compare(
-    {
-      tenure: extending,
-      peers: [
-        yardstick(database, yard, "the same three writes", [update, audit, event]),
-        yardstick(database, yard, "one UPDATE", [update]),
-      ],
-    },
-    settings,
-  )
-  for (const name of Object.keys(tables)) await database.sql(`DROP TABLE ${name}`)
-  const keyed = await compare(
-    {
-      tenure: {
-        name: "with a key",
-        run: (seconds) => loops(clients, seconds, () => extendOne(crypto.randomUUID())),
-      },
-      peers: [{ ...extending, name: "without a key" }],
-    },
-    settings,
-  )
+  await sql(`INSERT INTO yard_memberships SELECT n, now() FROM generate_series(1, ${members}) n`)
+  await sql("VACUUM ANALYZE yard_memberships")
+  const withPgbench = await hasPgbench()
+  const yard = (name: string, statements: ReadonlyArray<string>) =>
+    yardstick(database, members, withPgbench, name, statements)
+  const peers = [
+    await yard("the same three writes", [update, audit, event]),
+    await yard("one UPDATE", [update]),
+  ]
+  const contestant = extending("Tenure", tenure, "p1", members)
+  const scores = await compare({ tenure: contestant, peers }, settings)
+  for (const name of Object.keys(tables)) await sql(`DROP TABLE ${name}`)
+  const withKey = extending("with a key", tenure, "p1", members, () => crypto.randomUUID())
+  const without = { ...contestant, name: "without a key" }
+  const keyed = await compare({ tenure: withKey, peers: [without] }, settings)
   let extensions = 0
-  const before = await databaseCpu(database.sql)
+  const before = await databaseCpu(sql)
   await loops(clients, settings.seconds, () => {
     extensions++
-    return extendOne()
+    return tenure.memberships.extend({ projectId: "p1", userId: anyOf(members), endDate })
   })
-  const cpu = (await databaseCpu(database.sql)) - before
+  const cpu = (await databaseCpu(sql)) - before
   return {
     rows: [
       ...rowsOf("extension: membership, audit row, event", "rate", scores),
-      {
-        measured: extensionCpu,
-        unit: "µs CPU",
-        figure: cpu / extensions,
-      },
+      { measured: extensionCpu, unit: "µs CPU", figure: cpu / extensions },
       ...rowsOf("extension with an idempotency key", "rate", keyed, {
         "without a key": { of: "ratio", atLeast: 0.6 },
       }),
@@ -123,38 +124,8 @@ const measureSingle = async (
   }
 }
 
-/** Compares bulk extensions of a small project and of a large one. */
-const measureBulk = async (
-  database: Database,
-  tenure: Tenure,
-  { pick }: Settings,
-): Promise<Findings> => {
-  const millis = async (projectId: string): Promise<number> => {
-    const start = performance.now()
-    await tenure.memberships.extendAll({ projectId, endDate })
-    return performance.now() - start
-  }
-  const [few, many] = [pick(1000, 10), pick(1_000_000, 1000)]
-  await fill(database, tenure, "small", few)
-  await fill(database, tenure, "large", many)
-  const small: Array<number> = []
-  const large: Array<number> = []
-  for (let round = 0; round < pick(50, 3); round++) {
-    small.push(await millis("small"))
-    large.push(await millis("large"))
-  }
-  return {
-    rows: [
-      {
-        measured: `bulk extension of ${many.toLocaleString("en")} members`,
-        unit: "ms",
-        figure: median(large),
-        yardstick: { name: `of ${few.toLocaleString("en")}`, figure: median(small) },
-        target: { of: "ratio", atMost: 1.5 },
-      },
-    ],
-  }
-}
+/** Throughput of single extensions. */
+export const extensions: Section = { name: "extensions", measure: onDatabase(measureSingle) }
 
 // No more are kept apart.
 const bulkExtensionsAtMost = 64
@@ -168,57 +139,104 @@ const measureLog = async (
   const { memberships } = tenure
   const members = settings.pick(10_000, 100)
   const [many, none] = ["many", "none"]
+  const ending = { before: "2100-01-01T00:00:00.000Z", limit: 100 }
   for (const projectId of [many, none]) {
     await fill(database, tenure, projectId, members)
-    // Their ends lie ahead, apart from each other, and the list by ends has been built.
+    // Their ends lie ahead, apart from each other, and the ending list has been built.
     await database.sql(
       `UPDATE ${schema}.memberships m
        SET end_date = timestamptz '2090-01-01' + m.user_id::integer * interval '1 minute'
        FROM ${schema}.projects p WHERE p.number = m.project_number AND p.id = $1`,
       [projectId],
     )
-    const page = { projectId, before: "2100-01-01T00:00:00.000Z", limit: 100 }
-    for (let after; ;) {
-      const { next } = await memberships.listEnding({ ...page, after })
-      if (next === undefined) break
-      after = next
-    }
+    let after: string | undefined
+    do after = (await memberships.listEnding({ projectId, ...ending, after })).next
+    while (after !== undefined)
   }
   for (let count = 0; count < bulkExtensionsAtMost; count++) {
     await memberships.extendAll({ projectId: many, by: "PT1S", idempotencyKey: String(count) })
   }
   await database.sql(`VACUUM ANALYZE ${schema}.memberships`)
-  const reads = {
-    "a membership": (projectId: string) =>
-      memberships.find({ projectId, userId: String(anyOf(members)) }),
+  const operations = {
+    "a membership": (projectId: string) => memberships.find({ projectId, userId: anyOf(members) }),
     "100 memberships by user": (projectId: string) => memberships.list({ projectId, limit: 100 }),
     "100 memberships by end": (projectId: string) =>
-      memberships.listEnding({ projectId, before: "2100-01-01T00:00:00.000Z", limit: 100 }),
+      memberships.listEnding({ projectId, ...ending }),
     "an extension": (projectId: string) =>
-      memberships.extend({ projectId, userId: String(anyOf(members)), endDate }),
+      memberships.extend({ projectId, userId: anyOf(members), endDate }),
   }
-  const rows = []
-  for (const [name, read] of Object.entries(reads)) {
+  const rows: Array<Row> = []
+  for (const [name, perform] of Object.entries(operations)) {
     const on = (projectId: string): Contestant => ({
       name: `under ${projectId}`,
-      run: (seconds) => loops(clients, seconds, () => read(projectId)),
+      run: (seconds) => loops(clients, seconds, () => perform(projectId)),
     })
     const scores = await compare({ tenure: on(many), peers: [on(none)] }, settings)
     const atLeast = name === "100 memberships by end" ? 1 / 1.2 : 1 / 1.1
-    rows.push(
-      ...rowsOf(`${name}, under ${bulkExtensionsAtMost} bulk extensions`, "rate", scores, {
-        "under none": { of: "ratio", atLeast },
-      }),
-    )
+    const target = { of: "ratio", atLeast } as const
+    const measured = `${name}, under ${bulkExtensionsAtMost} bulk extensions`
+    rows.push(...rowsOf(measured, "rate", scores, { "under none": target }))
   }
   return { rows }
 }
 
-/** Throughput of single extensions. */
-export const extensions: Section = { name: "extensions", measure: onDatabase(measureSingle) }
-
-/** The time of bulk extensions. */
-export const bulk: Section = { name: "bulk", measure: onDatabase(measureBulk) }
-
 /** What bulk extensions cost those who read their members. */
 export const bulkLog: Section = { name: "bulk-log", measure: onDatabase(measureLog) }
+
+// Claims and sweeps take place meanwhile, but not beside every request.
+const requests = 20
+
+/** Counts the statements of an extension over HTTP, in the steady state. */
+const countRoundTrips = async (
+  database: string,
+  headersOf: () => Readonly<Record<string, string>>,
+): Promise<number> => {
+  const { close, count, url } = await countStatements(database)
+  const { apiKeys, handle, memberships, ...tenure } = await startTenure(url)
+  await memberships.createProject("trips")
+  await memberships.grant({ projectId: "trips", userId: "1", endDate })
+  const { token } = await apiKeys.issue({ projects: ["trips"] })
+  const bytes = new TextEncoder().encode(JSON.stringify({ extend: endDate }))
+  let least = Infinity
+  for (let sent = 0; sent < requests; sent++) {
+    const before = count()
+    const { status } = await handle({
+      method: "PATCH",
+      path: "/v2/projects/trips/memberships/1/extend",
+      headers: {
+        authorization: `Bearer ${token}`,
+        "content-type": "application/json",
+        ...headersOf(),
+      },
+      body: { _tag: "Bytes", bytes },
+      remoteAddress: "203.0.113.7",
+    })
+    if (status !== 200) throw new Error(`an extension was answered with ${status}`)
+    least = Math.min(least, count() - before)
+  }
+  await tenure.close()
+  close()
+  return least
+}
+
+/** Statements of one request. */
+export const roundTrips: Section = {
+  name: "round-trips",
+  measure: async ({ database }) => {
+    const { url } = await database()
+    const row = async (measured: string, headersOf: () => Readonly<Record<string, string>>) => ({
+      measured,
+      unit: "",
+      figure: await countRoundTrips(url, headersOf),
+      target: { of: "figure", atLeast: 1, atMost: 2, always: true } as const,
+    })
+    return {
+      rows: [
+        await row("round trips of one extension over HTTP", () => ({})),
+        await row("round trips of one with an idempotency key", () => ({
+          "idempotency-key": crypto.randomUUID(),
+        })),
+      ],
+    }
+  },
+}

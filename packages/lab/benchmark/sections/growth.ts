@@ -4,29 +4,26 @@ import { type Tenure, createTenure } from "@tenure/core"
 import { bulkModes } from "@tenure/core/internal"
 import { ApiKeyId } from "@tenure/core/store"
 import { memory } from "@tenure/memory"
-import { type Database, clients, fill, startTenure } from "../database.ts"
-import type { Curve, Row, Section, Settings } from "../measurement.ts"
-import { publications } from "../publications.ts"
-import { type Contestant, type Score, loops, takeTurns } from "../rounds.ts"
-import type { Target } from "../target.ts"
-
-const endDate = "2099-01-01T00:00:00.000Z"
-
-/** An instance of Tenure with this many projects, each with this many members. */
-interface Filled {
-  readonly tenure: Tenure
-  readonly projects: number
-  readonly members: number
-  readonly close: () => Promise<void>
-}
+import { type Database, anyOf, clients, endDate, fill, inWords, startTenure } from "../database.ts"
+import type { Row, Section, Settings, Target } from "../measurement.ts"
+import { type Contestant, loops, sample, takeTurns } from "../rounds.ts"
 
 /** How many projects, and how many members each has. */
-type Size = Pick<Filled, "projects" | "members">
+interface Size {
+  readonly projects: number
+  readonly members: number
+}
+
+/** An instance of Tenure with that. */
+interface Filled extends Size {
+  readonly tenure: Tenure
+  readonly close: () => Promise<unknown>
+}
 
 /** A place to keep memberships in. */
 interface Place {
   readonly name: string
-  /** Extensions at the same time. */
+  /** Operations at the same time. */
   readonly concurrency: number
   readonly make: (size: Size) => Promise<Filled>
 }
@@ -37,7 +34,8 @@ const inMemory: Place = {
   name: "in memory",
   concurrency: 1,
   make: async (size) => {
-    const tenure = await createTenure({ stores: memory() })
+    // Webhooks are there to have deliveries, which nobody makes.
+    const tenure = await createTenure({ stores: memory(), webhooks: { dispatch: false } })
     for (let project = 0; project < size.projects; project++) {
       const projectId = projectOf(project)
       await tenure.memberships.createProject(projectId)
@@ -45,7 +43,7 @@ const inMemory: Place = {
         await tenure.memberships.grant({ projectId, userId: String(user), endDate })
       }
     }
-    return { ...size, tenure, close: () => tenure.close() }
+    return { ...size, tenure, close: tenure.close }
   },
 }
 
@@ -56,7 +54,7 @@ const onPostgres = (database: Database): Place => ({
     // A schema for each size, so that the tables have it too.
     const schema = `benchmark_${size.projects}_${size.members}`
     await database.sql(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
-    const tenure = await startTenure(database.url, schema)
+    const tenure = await startTenure(database.url, schema, { webhooks: { dispatch: false } })
     for (let project = 0; project < size.projects; project++) {
       await fill(database, tenure, projectOf(project), size.members, schema)
     }
@@ -68,8 +66,6 @@ const onPostgres = (database: Database): Place => ({
   },
 })
 
-const below = (count: number): number => Math.floor(Math.random() * count)
-
 const origin = {
   requestId: "b9019cc1-e966-4695-ad2c-6caf64a8431f",
   keyId: ApiKeyId("b9019cc1-e966-4695-ad2c-6caf64a8431f"),
@@ -78,155 +74,142 @@ const origin = {
 /** What is done, and how. */
 interface Operation {
   readonly name: string
-  /** The target in a place and by a size, such as "in memory by memberships"; without one, the usual. */
-  readonly targets?: Readonly<Record<string, Target>>
   /** Whether one is done after the other. */
   readonly isAlone?: true
-  readonly perform: (filled: Filled) => Promise<unknown>
+  readonly perform: (filled: Filled, projectId: string) => Promise<unknown>
 }
 
 const extension: Operation = {
   name: "extension",
-  targets: {
-    "in memory by memberships": {
-      of: "ratio",
-      atMost: 1.2,
-      profile:
-        "Among a million members an extension takes 1.4 to 1.6 times as long as among a thousand. Finding a text that is new in a map of a million, which misses the caches of the processor, makes it 1.3 times by itself. Numbers in one array in place of an object for each member would save a third of the memory, but at most a tenth of the time.",
-    },
-  },
-  perform: ({ members, projects, tenure }) => {
-    const [projectId, userId] = [projectOf(below(projects)), String(1 + below(members))]
-    return tenure.memberships.extend({ projectId, userId, endDate }, origin)
-  },
+  perform: ({ members, tenure }, projectId) =>
+    tenure.memberships.extend({ projectId, userId: anyOf(members), endDate }, origin),
 }
 
 const bulkExtensions: ReadonlyArray<Operation> = bulkModes.map((mode) => ({
   name: `bulk extension (${mode})`,
-  perform: ({ projects, tenure }) =>
-    tenure.memberships.extendAll({ projectId: projectOf(below(projects)), endDate, mode }, origin),
+  perform: ({ tenure }, projectId) =>
+    tenure.memberships.extendAll({ projectId, endDate, mode }, origin),
 }))
 
 const bulkByDuration: Operation = {
   name: "bulk extension (extendBy) and undoing it",
   isAlone: true,
-  perform: async ({ projects, tenure }) => {
-    const projectId = projectOf(below(projects))
+  perform: async ({ tenure: { memberships } }, projectId) => {
     const idempotencyKey = crypto.randomUUID()
-    await tenure.memberships.extendAll({ projectId, by: "PT1S", idempotencyKey }, origin)
-    const [newest] = await tenure.memberships.bulkExtensions({ projectId, limit: 1 })
+    await memberships.extendAll({ projectId, by: "PT1S", idempotencyKey }, origin)
+    const [newest] = await memberships.bulkExtensions({ projectId, limit: 1 })
     if (newest === undefined) throw new Error("no bulk extension")
-    await tenure.memberships.undoBulkExtension({ projectId, id: newest.id }, origin)
+    await memberships.undoBulkExtension({ projectId, id: newest.id }, origin)
   },
-}
-
-const contestantOf = (operation: Operation, filled: Filled, concurrency: number): Contestant => ({
-  name: "",
-  run: (seconds) =>
-    loops(operation.isAlone ? 1 : concurrency, seconds, () => operation.perform(filled)),
-})
-
-/** Something that grows: its name, and a contestant for each size. */
-interface Growing {
-  readonly measured: string
-  readonly target?: Target | undefined
-  readonly contestants: ReadonlyMap<number, Contestant>
 }
 
 const usualTarget: Target = { of: "ratio", atMost: 1.5 }
 
-/** The dearest size beside the smallest, and the curve of all. */
-const judge = (
-  { contestants, measured, target = usualTarget }: Growing,
-  scores: ReadonlyArray<Score>,
-): { readonly row: Row; readonly curve: Curve } => {
-  const points = [...contestants.keys()].map(
-    (size, index) => [size, 1_000_000 / (scores[index]?.rate ?? NaN)] as const,
-  )
-  const [smallest = [0, NaN] as const, ...larger] = points
-  const dearest = larger.reduce(
-    (most, one) => (one[1] > most[1] ? one : most),
-    larger[0] ?? smallest,
-  )
+const targets: Readonly<Record<string, Target>> = {
+  "extension in memory by memberships": {
+    of: "ratio",
+    atMost: 1.2,
+    profile:
+      "Among a million members an extension takes 1.4 to 1.6 times as long as among a thousand. Finding a text that is new in a map of a million, which misses the caches of the processor, makes it 1.3 times by itself. Numbers in one array in place of an object for each member would save a third of the memory, but at most a tenth of the time.",
+  },
+}
+
+/** Has all sizes take turns. Returns the dearest beside the smallest. */
+const measure = async (
+  measured: string,
+  contestants: ReadonlyMap<number, Contestant>,
+  settings: Settings,
+): Promise<Row> => {
+  const scores = await takeTurns([...contestants.values()], settings)
+  const costs = [...contestants.keys()].map((size, index) => ({
+    size,
+    micros: 1_000_000 / (scores[index]?.rate ?? NaN),
+  }))
+  const [smallest = { size: 0, micros: NaN }, ...larger] = costs
+  const [dearest = smallest] = larger.toSorted((one, other) => other.micros - one.micros)
   return {
-    curve: { name: measured, points, target },
-    row: {
-      measured: `${measured}, dearest: ${dearest[0].toLocaleString("en")}`,
-      unit: "µs",
-      figure: dearest[1],
-      yardstick: { name: `with ${smallest[0].toLocaleString("en")}`, figure: smallest[1] },
-      target,
-    },
+    measured: `${measured}, dearest: ${inWords(dearest.size)}`,
+    unit: "µs",
+    figure: dearest.micros,
+    yardstick: { name: `with ${inWords(smallest.size)}`, figure: smallest.micros },
+    target: targets[measured] ?? usualTarget,
   }
 }
 
-const measure = async (growing: Growing, settings: Settings) =>
-  judge(growing, await takeTurns([...growing.contestants.values()], settings))
-
-const growMemberships = async (
+/** Makes an instance for each size, and measures operations on all. */
+const grow = async (
   operations: ReadonlyArray<Operation>,
   { concurrency, make, name }: Place,
   what: string,
-  sizes: ReadonlyMap<number, Size>,
+  sizes: ReadonlyArray<readonly [count: number, size: Size]>,
   settings: Settings,
-) => {
+): Promise<ReadonlyArray<Row>> => {
   const filled = new Map<number, Filled>()
   for (const [count, size] of sizes) filled.set(count, await make(size))
-  const found = []
-  for (const operation of operations) {
-    const contestants = new Map(
-      Array.from(filled, ([count, one]) => [count, contestantOf(operation, one, concurrency)]),
-    )
-    const where = `${name} by ${what}`
-    const target = operation.targets?.[where]
-    const measured = `${operation.name} ${where}`
-    found.push(await measure({ measured, contestants, target }, settings))
+  const rows: Array<Row> = []
+  for (const { isAlone, name: operation, perform } of operations) {
+    const contestantOf = (one: Filled): Contestant => ({
+      name: "",
+      run: (seconds) =>
+        loops(isAlone ? 1 : concurrency, seconds, () =>
+          perform(one, projectOf(Math.floor(Math.random() * one.projects))),
+        ),
+    })
+    const contestants = new Map(Array.from(filled, ([count, one]) => [count, contestantOf(one)]))
+    rows.push(await measure(`${operation} ${name} by ${what}`, contestants, settings))
   }
   for (const { close } of filled.values()) await close()
-  return found
+  return rows
 }
 
-const projectSizes = ({ pick }: Settings): ReadonlyMap<number, Size> => {
-  const counts = pick([1, 10, 100, 1000], [1, 10])
-  const members = pick(10_000, 100)
-  return new Map(counts.map((projects) => [projects, { projects, members: members / projects }]))
-}
-
-const memberSizes = ({ isLarge, pick }: Settings): ReadonlyMap<number, Size> => {
-  const counts = pick([1000, 10_000, 100_000, 1_000_000], [100, 1000])
-  const all = isLarge ? [...counts, 10_000_000] : counts
-  return new Map(all.map((members) => [members, { projects: 1, members }]))
-}
-
-const growPublications = async (database: Database | undefined, settings: Settings) => {
+/** Publishes events, one after the other, to projects with more and more webhooks. Counts deliveries, all of which are kept. */
+const publish = async ({ make, name }: Place, settings: Settings): Promise<Row> => {
   const counts = settings.pick([10, 100, 1000], [10, 20])
-  const measured = `publication ${database === undefined ? "in memory" : "on PostgreSQL"} by webhooks, a delivery`
-  return publications(database, counts, settings.pick(20_000, 200), (contestants) =>
-    measure({ measured, contestants }, settings),
-  )
+  const deliveries = settings.pick(20_000, 200)
+  const { close, tenure } = await make({ projects: counts.length, members: 1 })
+  const contestants = new Map<number, Contestant>()
+  for (const [index, webhooks] of counts.entries()) {
+    const projectId = projectOf(index)
+    for (let count = 0; count < webhooks; count++) {
+      await tenure.webhooks.create({ projectId, url: `https://receiver.invalid/${count}` })
+    }
+    const events = Math.ceil(deliveries / webhooks)
+    const run = () =>
+      sample(async () => {
+        for (let sent = 0; sent < events; sent++) {
+          await tenure.events.publish({ projectId, type: "benchmark", data: {} })
+        }
+        return events * webhooks
+      })
+    contestants.set(webhooks, { name: "", run })
+  }
+  const row = await measure(`publication ${name} by webhooks, a delivery`, contestants, settings)
+  await close()
+  return row
 }
 
 /** The cost of extensions, bulk extensions and publications as things grow. */
 export const growth: Section = {
   name: "growth",
   measure: async (settings) => {
+    const { isLarge, pick } = settings
     const database = await settings.database()
-    const found = []
-    for (const place of [inMemory, onPostgres(database)]) {
-      const [byProjects, byMembers] = [projectSizes(settings), memberSizes(settings)]
-      found.push(
-        ...(await growMemberships([extension], place, "projects", byProjects, settings)),
-        ...(await growMemberships(
-          [extension, ...bulkExtensions, bulkByDuration],
-          place,
-          "memberships",
-          byMembers,
-          settings,
-        )),
-      )
+    const rows: Array<Row> = []
+    const members = pick(10_000, 100)
+    const projectSizes = pick([1, 10, 100, 1000], [1, 10]).map(
+      (projects) => [projects, { projects, members: members / projects }] as const,
+    )
+    const memberSizes = [
+      ...pick([1000, 10_000, 100_000, 1_000_000], [100, 1000]),
+      ...(isLarge ? [10_000_000] : []),
+    ].map((size) => [size, { projects: 1, members: size }] as const)
+    const all = [extension, ...bulkExtensions, bulkByDuration]
+    const places = [inMemory, onPostgres(database)]
+    for (const place of places) {
+      rows.push(...(await grow([extension], place, "projects", projectSizes, settings)))
+      rows.push(...(await grow(all, place, "memberships", memberSizes, settings)))
     }
-    found.push(await growPublications(undefined, settings))
-    found.push(await growPublications(database, settings))
-    return { rows: found.map(({ row }) => row), curves: found.map(({ curve }) => curve) }
+    for (const place of places) rows.push(await publish(place, settings))
+    return { rows }
   },
 }

@@ -1,9 +1,15 @@
 /** A million memberships imported over HTTP, while others extend theirs. */
 
 import { setTimeout as sleep } from "node:timers/promises"
-import type { Answered, Load } from "../load-generator.ts"
+import { withSchema } from "../database.ts"
 import type { Row, Section, Settings } from "../measurement.ts"
-import { type Child, type ServerProcess, start, startServer } from "../processes.ts"
+import {
+  type Child,
+  type ServerProcess,
+  generate,
+  startGenerator,
+  startServer,
+} from "../processes.ts"
 import { importPath, importToken, requests } from "../servers/workload.ts"
 
 const schema = "benchmark_imports"
@@ -15,29 +21,21 @@ const linesOf = (part: number, size: number): string =>
     JSON.stringify({ user_id: String(part * size + index), end_date: "2099-01-01T00:00:00.000Z" }),
   ).join("\n")
 
-/** Imports a part of the members. */
-const send = async (port: number, body: string): Promise<void> => {
-  const headers = {
-    authorization: `Bearer ${importToken}`,
-    "content-type": "application/x-ndjson",
-  }
-  const url = `http://127.0.0.1:${port}${importPath}`
-  const response = await fetch(url, { method: "POST", headers, body })
-  const text = await response.text()
-  if (response.status !== 200) throw new Error(text)
-}
-
 /** Imports parts one after the other. */
 const importAll = async ({ port }: ServerProcess, bodies: ReadonlyArray<string>): Promise<void> => {
-  for (const body of bodies) await send(port, body)
+  const headers = { authorization: `Bearer ${importToken}`, "content-type": "application/x-ndjson" }
+  const url = `http://127.0.0.1:${port}${importPath}`
+  for (const body of bodies) {
+    const response = await fetch(url, { method: "POST", headers, body })
+    const text = await response.text()
+    if (response.status !== 200) throw new Error(text)
+  }
 }
 
 /** Extends members, about 300 times a second, and returns the time that 99 % of the requests took at most. */
 const extend = async (generator: Child, { port }: ServerProcess, seconds: number) => {
-  const load: Load = { port, connections: 16, seconds, restMillis: 50, requests: requests() }
-  const { failures, firstFailure, p99 } = await generator.ask<Answered>(load)
-  if (failures > 0) throw new Error(firstFailure)
-  return p99
+  const load = { port, connections: 16, seconds, restMillis: 50, requests: requests() }
+  return (await generate(generator, load, "the server")).p99
 }
 
 /** Measures the import alone, and then extensions alone and beside further imports. */
@@ -54,7 +52,7 @@ const measure = async (
   const further = Array.from({ length: settings.pick(20, 2) }, (_, index) =>
     linesOf(parts + index, size),
   )
-  const generator = await start("./load-generator.ts")
+  const generator = await startGenerator()
   const begin = performance.now()
   await importAll(server, bodies)
   const seconds = (performance.now() - begin) / 1000
@@ -87,15 +85,16 @@ const measure = async (
 export const imports: Section = {
   name: "imports",
   measure: async (settings) => {
-    const { sql, url } = await settings.database()
-    await sql(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
-    const onPostgres = await startServer("tenure-postgres", [url, schema, "16"])
-    const rows = [...(await measure("into PostgreSQL", onPostgres, settings, 12))]
-    onPostgres.stop()
-    await sql(`DROP SCHEMA ${schema} CASCADE`)
-    const inFolder = await startServer("tenure-folder")
-    rows.push(...(await measure("into a folder", inFolder, settings, 90)))
-    inFolder.stop()
-    return { rows }
+    const database = await settings.database()
+    const into = async (where: string, atMost: number, ...options: ReadonlyArray<string>) => {
+      const server = await startServer("tenure", ...options)
+      const rows = await measure(where, server, settings, atMost)
+      server.stop()
+      return rows
+    }
+    const rows = await withSchema(database, schema, () =>
+      into("into PostgreSQL", 12, "postgres", database.url, schema, "16"),
+    )
+    return { rows: [...rows, ...(await into("into a folder", 90, "folder"))] }
   },
 }

@@ -2,13 +2,17 @@
 
 import { createOwnTables, openOwnTables } from "../alternatives/own-table.ts"
 import { type Database, clients, meterDatabase, startTenure } from "../database.ts"
-import type { Answered, Load } from "../load-generator.ts"
-import { type Section, rowsOf } from "../measurement.ts"
-import { type Child, type ServerProcess, start, startServer } from "../processes.ts"
+import { type Section, type Target, rowsOf } from "../measurement.ts"
+import {
+  type Child,
+  type ServerProcess,
+  generate,
+  startGenerator,
+  startServer,
+} from "../processes.ts"
 import { type Receiver, newSecret, startReceiver } from "../receiving.ts"
 import { type Contestant, type Field, compare } from "../rounds.ts"
 import { projectId, requests, tokensOf } from "../servers/workload.ts"
-import type { Target } from "../target.ts"
 
 /** Names of the rows. */
 export const ownTableRows = {
@@ -67,9 +71,8 @@ const extending = (
       const before = await server.cpu()
       const { distinct } = await receiver.report()
       const begin = Date.now()
-      const task: Load = { port: server.port, connections: clients, seconds, requests: load }
-      const { failures, firstFailure, responses } = await generator.ask<Answered>(task)
-      if (failures > 0) throw new Error(`${name} answered ${failures} times: ${firstFailure}`)
+      const task = { port: server.port, connections: clients, seconds, requests: load }
+      const { responses } = await generate(generator, task, name)
       const end = isDelivered ? await lastOf(distinct + responses) : Date.now()
       const cpu = (await server.cpu()) - before + (await inDatabase())
       return { rate: (1000 * responses) / (end - begin), cpu: cpu / responses }
@@ -88,12 +91,12 @@ export const ownTable: Section = {
     await drop()
     await createOwnTables(url, schemas.own)
     const receiver = await startReceiver()
-    const generator = await start("./load-generator.ts")
+    const generator = await startGenerator()
     const servers = {
-      tenure: await startServer("tenure-postgres", [url, schemas.tenure, String(keys)]),
-      own: await startServer("own-table", [url, schemas.own, String(keys)]),
+      tenure: await startServer("tenure", "postgres", url, schemas.tenure, String(keys)),
+      own: await startServer("fastify", url, schemas.own, String(keys)),
     }
-    const load = requests(undefined, tokensOf(keys))
+    const load = requests(tokensOf(keys))
     const parts = { database, generator, receiver }
     const tenure = extending("Tenure", servers.tenure, parts, load)
     const own = extending(ownTables, servers.own, parts, load)

@@ -3,12 +3,11 @@
 import { createOwnTables, openOwnTables } from "../alternatives/own-table.ts"
 import type { DelivererName, DelivererSetup, QueueWebhook } from "../alternatives/queues.ts"
 import { type Database, meterDatabase, startTenure } from "../database.ts"
-import type { Row, Section } from "../measurement.ts"
+import type { Row, Section, Target } from "../measurement.ts"
 import { type Child, start } from "../processes.ts"
 import { type Received, type Receiver, newSecret, startReceiver } from "../receiving.ts"
 import { median, quantile } from "../rounds.ts"
 import type { DelivererReport, DelivererTask } from "../servers/deliverer.ts"
-import type { Target } from "../target.ts"
 
 /** Names of the rows. */
 export const queueRows = {

@@ -9,9 +9,8 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { schema } from "../database.ts"
-import type { Row, Section } from "../measurement.ts"
+import type { Row, Section, Target } from "../measurement.ts"
 import { median } from "../rounds.ts"
-import type { Target } from "../target.ts"
 
 const root = fileURLToPath(new URL("../../../..", import.meta.url))
 const run = promisify(execFile)

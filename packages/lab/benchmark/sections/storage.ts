@@ -1,13 +1,12 @@
 /** Bytes on PostgreSQL: what rows take with their indexes, and what changes write to its log. */
 
 import { data } from "../backlog.ts"
-import { type Database, onDatabase, schema } from "../database.ts"
+import { type Database, endDate, onDatabase, schema } from "../database.ts"
 import type { Row, Section } from "../measurement.ts"
 
 const projectId = "storage"
 // As over HTTP, where each change says which request of which key made it.
 const keyId = crypto.randomUUID()
-const endDate = "2099-01-01T00:00:00.000Z"
 
 /** What the rows are called. */
 export const measured = {

@@ -18,7 +18,7 @@ import { importToken, importedProjectId, memberCount, projectId, tokens } from "
 export const limit = { limit: 10_000_000, window: "300 days" } as const
 
 /** The options that vary. */
-interface Options {
+export interface FilledOptions {
   readonly keys?: ReadonlyArray<string>
   readonly metrics?: boolean
   readonly onResponse?: (record: AccessRecord) => void
@@ -42,7 +42,7 @@ export const makeFilled = async ({
   onResponse,
   stores = memory(),
   webhooks,
-}: Options = {}): Promise<Tenure> => {
+}: FilledOptions = {}): Promise<Tenure> => {
   const tenure = await createTenure({
     stores,
     transport: nodeTransport,

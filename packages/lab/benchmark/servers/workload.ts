@@ -1,5 +1,6 @@
 /** The requests to all servers. */
 
+import type { ServerResponse } from "node:http"
 import { parseEndDate } from "@tenure/core/store"
 
 /** The project, and the number of its members, whose ids begin at 1. */
@@ -33,13 +34,9 @@ const extendPath = (user: number): string =>
   route.replace(":project", projectId).replace(":user", String(user))
 
 /** Requests for each member, or for the first ones, and from each client, as bytes that can be sent as they are. */
-export const requests = (
-  extendOf: (index: number) => unknown = () => endDate,
-  from = tokens,
-  members = memberCount,
-): ReadonlyArray<string> =>
+export const requests = (from = tokens, members = memberCount): ReadonlyArray<string> =>
   Array.from({ length: Math.max(members, from.length) }, (_, index) => {
-    const body = JSON.stringify({ extend: extendOf(index) })
+    const body = JSON.stringify({ extend: endDate })
     return [
       `PATCH ${extendPath(1 + (index % members))} HTTP/1.1`,
       "Host: 127.0.0.1",
@@ -60,21 +57,32 @@ export const headers = {
   "X-RateLimit-Reset": "1790000000",
 }
 
-/** The response of Tenure to a request with this id. */
-export const envelopeOf = (requestId: string, newEndDate: string): string =>
-  JSON.stringify({
-    ok: true,
-    request_id: requestId,
-    method: "PATCH",
-    path: extendPath(500),
-    code: 200,
-    total: 1,
-    message: "The membership was extended.",
-    data: { new_end_date: newEndDate },
-  })
+/** Answers with a text and these fields. */
+export const answerWith = (response: ServerResponse, text: string): void => {
+  response.writeHead(200, { ...headers, "Content-Length": Buffer.byteLength(text) })
+  response.end(text)
+}
 
-/** The response of Tenure, as a constant. */
-export const envelope = envelopeOf("b9019cc1-e966-4695-ad2c-6caf64a8431f", endDate)
+/** The body of Tenure's response to a request with this id. */
+export const envelopeOf = (
+  requestId: string,
+  newEndDate: string,
+  method = "PATCH",
+  path = extendPath(500),
+) => ({
+  ok: true,
+  request_id: requestId,
+  method,
+  path,
+  code: 200,
+  total: 1,
+  message: "The membership was extended.",
+  data: { new_end_date: newEndDate },
+})
+
+/** The token in an Authorization header. */
+export const tokenIn = (authorization = ""): string =>
+  authorization.startsWith("Bearer ") ? authorization.slice("Bearer ".length) : ""
 
 /** The rule for dates. It is the fastest one here, so no contestant has a disadvantage. */
 export const isRealInstant = (text: string): boolean => parseEndDate(text) !== undefined

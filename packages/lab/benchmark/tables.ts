@@ -1,17 +1,20 @@
-/** The table of rows: its cells, and the table as it is printed on a terminal. */
+/** The tables of rows, on a terminal and as Markdown. */
 
-import type { Judged } from "../measurement.ts"
-import type { Target, Verdict } from "../target.ts"
+import type { Judged, Target } from "./measurement.ts"
 
 /** Digits enough to see a difference, and no more. */
 export const digits = (value: number): string => {
   const places =
     Math.abs(value) >= 100 || Number.isInteger(value) ? 0 : Math.abs(value) >= 10 ? 1 : 2
-  return value.toLocaleString("en", {
-    minimumFractionDigits: places,
-    maximumFractionDigits: places,
-  })
+  return fixed(value, places)
 }
+
+/** Prints a ratio with as many digits as it is worth. */
+export const timesOf = (ratio: number): string =>
+  `${fixed(ratio, ratio < 2 ? 2 : ratio < 10 ? 1 : 0)} ×`
+
+const fixed = (value: number, places: number): string =>
+  value.toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places })
 
 /** Prints what a target asks for. */
 const targetOf = ({ atLeast, atMost, of }: Target, unit: string): string => {
@@ -23,7 +26,7 @@ const targetOf = ({ atLeast, atMost, of }: Target, unit: string): string => {
   return `${bounds} ${of === "ratio" ? "×" : unit}`.trim()
 }
 
-/** Prints the difference to the yardstick where that is aimed at, and the ratio elsewhere. */
+/** Prints the difference to the yardstick if a target is about that, and the ratio otherwise. */
 const comparisonOf = ({ figure, ratio, target, yardstick }: Judged): string => {
   if (yardstick === undefined || ratio === undefined) return ""
   if (target?.of !== "difference") return `${ratio.toFixed(2)} ×`
@@ -31,24 +34,13 @@ const comparisonOf = ({ figure, ratio, target, yardstick }: Judged): string => {
   return `${difference < 0 ? "" : "+"}${digits(difference)}`
 }
 
-const printed: Record<Verdict, string> = { met: "met", missed: "MISSED", none: "" }
+const printed = { met: "met", missed: "MISSED", none: "" } as const
 
-/** A text for each column. */
 type Cells = ReadonlyArray<string>
 
-/** The heads of the columns. */
-export const columns: Cells = [
-  "measured",
-  "Tenure",
-  "beside",
-  "its figure",
-  "compared",
-  "target",
-  "verdict",
-]
+const columns = ["measured", "Tenure", "beside", "its figure", "compared", "target", "verdict"]
 
-/** Prints a row. */
-export const cellsOf = (row: Judged): Cells => {
+const cellsOf = (row: Judged): Cells => {
   const { figure, measured, target, unit, verdict, yardstick } = row
   return [
     measured,
@@ -61,14 +53,13 @@ export const cellsOf = (row: Judged): Cells => {
   ]
 }
 
-/** Whether a column is of figures. They are read from the right, words from the left. */
-export const isFigure = (column: number): boolean => [1, 3, 4].includes(column)
+type IsRight = (column: number) => boolean
+
+// Figures are read from the right, words from the left.
+const isFigure: IsRight = (column) => [1, 3, 4].includes(column)
 
 /** Pads cells, so that all columns are straight. The first line is the head. */
-export const straight = (
-  lines: ReadonlyArray<Cells>,
-  isRight: (column: number) => boolean,
-): ReadonlyArray<Cells> => {
+const straight = (lines: ReadonlyArray<Cells>, isRight: IsRight): ReadonlyArray<Cells> => {
   const widths = lines[0]?.map((_, column) =>
     Math.max(...lines.map((cells) => cells[column]?.length ?? 0)),
   )
@@ -80,14 +71,29 @@ export const straight = (
   )
 }
 
+/** Prints lines of cells as Markdown. The first one is the head. */
+export const markdownOf = (lines: ReadonlyArray<Cells>, isRight: IsRight): string => {
+  const [head = [], ...body] = straight(lines, isRight)
+  const rule = head.map(({ length }, column) =>
+    isRight(column) ? `${"-".repeat(length - 1)}:` : "-".repeat(length),
+  )
+  return [head, rule, ...body].map((cells) => `| ${cells.join(" | ")} |`).join("\n")
+}
+
+const linesOf = (rows: ReadonlyArray<Judged>) => [columns, ...rows.map(cellsOf)]
+
+/** Prints rows as a table in Markdown. */
+export const markdownTable = (rows: ReadonlyArray<Judged>): string =>
+  markdownOf(linesOf(rows), isFigure)
+
 /** Prints rows as lines of equal columns. */
-export const tableOf = (rows: ReadonlyArray<Judged>): string =>
-  straight([columns, ...rows.map(cellsOf)], isFigure)
+export const plainTable = (rows: ReadonlyArray<Judged>): string =>
+  straight(linesOf(rows), isFigure)
     .map((cells) => cells.join("  ").trimEnd())
     .join("\n")
 
 /** Counts the targets that are met. */
 export const summaryOf = (rows: ReadonlyArray<Judged>): string => {
-  const count = (verdict: Verdict) => rows.filter((row) => row.verdict === verdict).length
+  const count = (verdict: Judged["verdict"]) => rows.filter((row) => row.verdict === verdict).length
   return `${count("met")} targets met, ${count("missed")} missed`
 }

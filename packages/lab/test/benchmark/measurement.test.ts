@@ -1,16 +1,19 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type Aimed, type Target, verdictOf } from "../../benchmark/target.ts"
+import { type Row, type Target, type Verdict, judged } from "../../benchmark/measurement.ts"
 
-const row = (target: Target | undefined, figure = 12, yardstick = 4): Aimed => ({
+const alone: Row = { measured: "m", unit: "", figure: 1 }
+
+const row = (target: Target | undefined, figure = 12, yardstick = 4): Row => ({
+  ...alone,
   figure,
-  yardstick: { figure: yardstick },
+  yardstick: { name: "x", figure: yardstick },
   ...(target && { target }),
 })
 
-describe("verdictOf", () => {
+describe("the verdict", () => {
   const between: Target = { of: "figure", atLeast: 10, atMost: 20 }
 
-  it.each<[string, Aimed, ReturnType<typeof verdictOf>]>([
+  it.each<[string, Row, Verdict]>([
     ["at least a figure", row({ of: "figure", atLeast: 12 }), "met"],
     ["at least a figure", row({ of: "figure", atLeast: 12.1 }), "missed"],
     ["at most a ratio", row({ of: "ratio", atMost: 3 }), "met"],
@@ -25,8 +28,8 @@ describe("verdictOf", () => {
     ["no target, with nothing measured", row(undefined, NaN), "none"],
     ["a figure that was not measured", row({ of: "figure", atMost: 1 }, NaN), "missed"],
     ["a yardstick that was not measured", row({ of: "ratio", atMost: 1 }, 1, NaN), "missed"],
-    ["no yardstick", { figure: 1, target: { of: "ratio", atMost: 1 } }, "missed"],
-  ])("for %s", (_, aimed, verdict) => {
-    assert.strictEqual(verdictOf(aimed), verdict)
+    ["no yardstick", { ...alone, target: { of: "ratio", atMost: 1 } }, "missed"],
+  ])("for %s", (_, given, verdict) => {
+    assert.strictEqual(judged(given).verdict, verdict)
   })
 })
