@@ -6,6 +6,7 @@
 import { type ServerResponse, createServer } from "node:http"
 import { WebhookSecret, verifySignature } from "@tenure/core/signature"
 import * as Result from "effect/Result"
+import { listen } from "../listening.ts"
 
 /** The report of the receiver. */
 export interface Arrivals {
@@ -86,7 +87,4 @@ process.on("message", ({ path, secret }: Message) => {
 })
 process.on("disconnect", () => process.exit())
 
-server.listen(0, "127.0.0.1", () => {
-  const address = server.address()
-  process.send?.(typeof address === "object" ? address?.port : undefined)
-})
+process.send?.(await listen(server))

@@ -1,6 +1,7 @@
 /** Counts the statements that reach PostgreSQL, whoever sends them. */
 
 import { type Socket, connect, createServer } from "node:net"
+import { listen } from "../listening.ts"
 
 /** A way to the database that counts. */
 export interface Counted {
@@ -47,8 +48,6 @@ export const countStatements = async (database: string): Promise<Counted> => {
     }
   })
   const url = new URL(database)
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-  const address = server.address()
-  url.host = `127.0.0.1:${typeof address === "object" ? address?.port : ""}`
+  url.host = `127.0.0.1:${await listen(server)}`
   return { url: url.href, count: () => count, close: () => server.close() }
 }

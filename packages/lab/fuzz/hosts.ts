@@ -1,7 +1,6 @@
 /** Every host that Tenure documents, each with the API under `/members`. */
 
 import { Server, createServer } from "node:http"
-import type { Server as TcpServer } from "node:net"
 import { NodeHttpServer } from "@effect/platform-node"
 import { type HttpBindings, createAdaptorServer } from "@hono/node-server"
 import { type Promises, type Tenure, type TenureOptions, createTenure } from "@tenure/core"
@@ -21,6 +20,7 @@ import express5 from "express"
 import express4 from "express4"
 import fastify from "fastify"
 import { Hono } from "hono"
+import { listen, portOf } from "../listening.ts"
 import { adminToken, basePath, projectId, token, userIds } from "./vocabulary.ts"
 
 /** A host that listens. */
@@ -52,20 +52,14 @@ const transport = Layer.succeed(WebhookTransport, {
 const make = (options: TenureOptions): Promise<Tenure> =>
   createTenure({ ...options, stores: memory({ history: 100 }), transport })
 
-const portOf = (server: TcpServer): number => {
-  const address = server.address()
-  if (typeof address !== "object" || address === null) throw new TypeError("not a TCP server")
-  return address.port
-}
-
 const listening = async (server: Server, tenure: Tenure): Promise<Started> => {
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const port = await listen(server)
   const close = async () => {
     server.close()
     server.closeAllConnections()
     await tenure.close()
   }
-  return { port: portOf(server), tenure, close }
+  return { port, tenure, close }
 }
 
 const alone: Start = async (options) => {

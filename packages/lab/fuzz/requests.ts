@@ -17,75 +17,70 @@ interface Framing {
   readonly isValid: boolean
 }
 
-const authorization: fc.Arbitrary<ReadonlyArray<string>> = fc.oneof(
-  { weight: 10, arbitrary: fc.constant([`Authorization: Bearer ${token}`]) },
-  { weight: 30, arbitrary: fc.constant([`Authorization: Bearer ${adminToken}`]) },
-  {
-    weight: 5,
-    arbitrary: fc.constantFrom(
+/** Lines of a header, most of which are usual. */
+type Lines = fc.Arbitrary<ReadonlyArray<string>>
+
+const weighted = <A>(...parts: ReadonlyArray<readonly [weight: number, fc.Arbitrary<A>]>) =>
+  fc.oneof(...parts.map(([weight, arbitrary]) => ({ weight, arbitrary })))
+
+/** One of these values of a field, one line for each. */
+const field = (name: string, ...values: ReadonlyArray<string>) =>
+  values.map((value) => [`${name}${value}`])
+
+const bearer = `Authorization: Bearer ${token}`
+const json = "Content-Type: application/json"
+
+const authorization: Lines = weighted<ReadonlyArray<string>>(
+  [10, fc.constant([bearer])],
+  [30, fc.constant([`Authorization: Bearer ${adminToken}`])],
+  [
+    5,
+    fc.constantFrom<ReadonlyArray<string>[]>(
+      ...field("AUTHORIZATION:", `Bearer ${token} `),
+      ...field("Authorization: ", `bearer ${token}`, `Bearer  ${token}`, `Bearer\t${token}`),
+      ...field("Authorization: ", `Bearer ${token}, Bearer ${token}`, token, "Bearer"),
+      ...field("Authorization: ", "Bearer __proto__", "Bearer \xff\xe9"),
+      ...field("Authorization: Bearer ", "x".repeat(5000), token.slice(1)),
       [],
-      [`Authorization: bearer ${token}`],
-      [`AUTHORIZATION:Bearer ${token} `],
-      [`Authorization: Bearer  ${token}`],
-      [`Authorization: Bearer\t${token}`],
-      [`Authorization: Bearer ${token}, Bearer ${token}`],
-      [`Authorization: Bearer ${token}`, `Authorization: Bearer ${token}`],
-      [`Authorization: Bearer ${token}`, "Authorization: Bearer other"],
-      ["Authorization: Basic dXNlcjpwYXNz", `Authorization: Bearer ${token}`],
-      [`Authorization: ${token}`],
       ["Authorization:"],
-      ["Authorization: Bearer"],
-      ["Authorization: Bearer __proto__"],
-      ["Authorization: Bearer \xff\xe9"],
-      [`Authorization: Bearer ${"x".repeat(5000)}`],
-      [`Authorization: Bearer ${token.slice(1)}`],
+      [bearer, bearer],
+      [bearer, "Authorization: Bearer other"],
+      ["Authorization: Basic dXNlcjpwYXNz", bearer],
     ),
-  },
+  ],
 )
 
-const contentType: fc.Arbitrary<ReadonlyArray<string>> = fc.oneof(
-  { weight: 20, arbitrary: fc.constant(["Content-Type: application/json"]) },
-  { weight: 3, arbitrary: fc.constant(["Content-Type: application/x-ndjson"]) },
-  {
-    weight: 4,
-    arbitrary: fc.constantFrom(
+const contentType: Lines = weighted<ReadonlyArray<string>>(
+  [20, fc.constant([json])],
+  [3, fc.constant(["Content-Type: application/x-ndjson"])],
+  [
+    4,
+    fc.constantFrom<ReadonlyArray<string>[]>(
+      ...field("Content-Type: ", "Application/JSON ; charset=utf-8", "application/json;"),
+      ...field("Content-Type: ", "application/json;charset=latin1", "application/json; a"),
+      ...field("Content-Type: ", "application/jsonp", "application/merge-patch+json"),
+      ...field("Content-Type: ", "text/plain", "application/json, text/plain", "\xe9/json"),
       [],
-      ["Content-Type: Application/JSON ; charset=utf-8"],
-      ["Content-Type: application/json;charset=latin1"],
-      ["Content-Type: application/json;"],
-      ["Content-Type: application/json; a"],
-      ["Content-Type: application/jsonp"],
-      ["Content-Type: application/merge-patch+json"],
-      ["Content-Type: text/plain"],
       ["Content-Type:"],
-      ["Content-Type: application/json, text/plain"],
-      ["Content-Type: application/json", "Content-Type: text/plain"],
-      ["Content-Type: text/plain", "Content-Type: application/json"],
-      ["Content-Type: \xe9/json"],
-      ["Content-Type: application/json", "Content-Encoding: gzip"],
-      ["Content-Type: application/json", "Content-Encoding: identity"],
+      [json, "Content-Type: text/plain"],
+      ["Content-Type: text/plain", json],
+      [json, "Content-Encoding: gzip"],
+      [json, "Content-Encoding: identity"],
     ),
-  },
+  ],
 )
 
-const idempotencyKey: fc.Arbitrary<ReadonlyArray<string>> = fc.oneof(
-  { weight: 10, arbitrary: fc.constant([]) },
-  {
-    weight: 4,
-    arbitrary: fc.integer({ min: 1, max: 50 }).map((n) => [`Idempotency-Key: key-${n}`]),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.constantFrom(
-      ["Idempotency-Key:"],
-      ["Idempotency-Key: a b"],
-      ["Idempotency-Key: \xe9"],
-      ["Idempotency-Key: __proto__"],
+const idempotencyKey: Lines = weighted<ReadonlyArray<string>>(
+  [10, fc.constant([])],
+  [4, fc.integer({ min: 1, max: 50 }).map((n) => [`Idempotency-Key: key-${n}`])],
+  [
+    1,
+    fc.constantFrom<ReadonlyArray<string>[]>(
+      ...field("Idempotency-Key:", "", " a b", " \xe9", " __proto__"),
+      ...field("Idempotency-Key: ", "x".repeat(255), "x".repeat(256)),
       ["Idempotency-Key: a", "Idempotency-Key: a"],
-      [`Idempotency-Key: ${"x".repeat(255)}`],
-      [`Idempotency-Key: ${"x".repeat(256)}`],
     ),
-  },
+  ],
 )
 
 /** Fields that a server ignores. */
@@ -131,12 +126,9 @@ const odd = [
   "Transfer-Encoding: gzip",
 ]
 
-const host = fc.oneof(
-  { weight: 30, arbitrary: fc.constant(["Host: localhost"]) },
-  {
-    weight: 1,
-    arbitrary: fc.constantFrom([], ["Host:"], ["Host: a@b"], ["Host: a b"], ["Host: \xe9"]),
-  },
+const host: Lines = weighted<ReadonlyArray<string>>(
+  [30, fc.constant(["Host: localhost"])],
+  [1, fc.constantFrom<string[][]>([], ...field("Host:", "", " a@b", " a b", " \xe9"))],
 )
 
 /** Lines of fields, and whether they leave the request valid. */
@@ -147,13 +139,13 @@ const fields: fc.Arbitrary<{ readonly lines: ReadonlyArray<string>; readonly isV
       authorization,
       contentType,
       idempotencyKey,
-      fc.oneof(
-        { weight: 8, arbitrary: fc.constant([]) },
-        { weight: 4, arbitrary: fc.uniqueArray(fc.constantFrom(...ignored), { maxLength: 3 }) },
+      weighted<ReadonlyArray<string>>(
+        [8, fc.constant([])],
+        [4, fc.uniqueArray(fc.constantFrom(...ignored), { maxLength: 3 })],
       ),
-      fc.oneof(
-        { weight: 14, arbitrary: fc.constant([]) },
-        { weight: 1, arbitrary: fc.tuple(fc.constantFrom(...odd, final)) },
+      weighted<ReadonlyArray<string>>(
+        [14, fc.constant([])],
+        [1, fc.tuple(fc.constantFrom(...odd, final))],
       ),
     )
     .map(([hosts, authorizations, types, keys, more, odds]) => ({
@@ -189,38 +181,26 @@ const chunked = (content: Buffer): fc.Arbitrary<Framing> =>
 
 const faultyChunks = (content: Buffer): ReadonlyArray<Framing> =>
   [
-    "g\r\n",
-    "-1\r\n",
-    "\r\n",
-    "fffffffffffffffff\r\n",
-    "0x5\r\n",
-    "5\nhello\r\n0\r\n\r\n",
-    "5\r\nhello0\r\n\r\n",
-    "2\r\nhello\r\n0\r\n\r\n",
-    "5;\r\nhello\r\n0\r\n\r\n",
+    ...["g\r\n", "-1\r\n", "\r\n", "fffffffffffffffff\r\n", "0x5\r\n", "5\nhello\r\n0\r\n\r\n"],
+    ...["5\r\nhello0\r\n\r\n", "2\r\nhello\r\n0\r\n\r\n", "5;\r\nhello\r\n0\r\n\r\n"],
   ].map((text) => ({
     fields: chunkedField,
     sent: Buffer.concat([chunksOf(content, 1000, ""), Buffer.from(text)]),
     isValid: false,
   }))
 
-const faultyLengths = (content: Buffer): ReadonlyArray<Framing> =>
-  [
-    [announced(content.length), announced(content.length)],
-    [announced(content.length), announced(content.length + 1)],
-    [announced(content.length), ...chunkedField],
-    [`Content-Length: +${content.length}`],
-    [`Content-Length: ${content.length}, ${content.length}`],
-    ["Content-Length: 0x5"],
-    ["Content-Length: -1"],
-    ["Content-Length: 1e3"],
-    ["Content-Length: 99999999999999999999999"],
-    ["Content-Length:"],
-    ["Transfer-Encoding: chunked, chunked"],
-    ["Transfer-Encoding: identity"],
-    ["Transfer-Encoding: xchunked"],
+const faultyLengths = (content: Buffer): ReadonlyArray<Framing> => {
+  const { length } = content
+  return [
+    [announced(length), announced(length)],
+    [announced(length), announced(length + 1)],
+    [announced(length), ...chunkedField],
+    ...field("Content-Length: ", `+${length}`, `${length}, ${length}`, "0x5", "-1", "1e3"),
+    ...field("Content-Length:", "", " 99999999999999999999999"),
+    ...field("Transfer-Encoding: ", "chunked, chunked", "identity", "xchunked"),
     ["Transfer-Encoding: chunked", "Transfer-Encoding: identity"],
   ].map((faulty) => ({ fields: faulty, sent: content, isValid: false }))
+}
 
 const incomplete = (content: Buffer): ReadonlyArray<Framing> => [
   { fields: [announced(content.length + 1)], sent: content, isCut: true, isValid: false },
@@ -229,24 +209,13 @@ const incomplete = (content: Buffer): ReadonlyArray<Framing> => [
 ]
 
 const framing = (content: Buffer): fc.Arbitrary<Framing> =>
-  fc.oneof(
-    {
-      weight: 20,
-      arbitrary: fc.constant({
-        fields: [announced(content.length)],
-        sent: content,
-        isValid: true,
-      }),
-    },
-    { weight: 3, arbitrary: chunked(content) },
-    {
-      weight: 1,
-      arbitrary: fc.constantFrom(
-        ...faultyChunks(content),
-        ...faultyLengths(content),
-        ...incomplete(content),
-      ),
-    },
+  weighted<Framing>(
+    [20, fc.constant({ fields: [announced(content.length)], sent: content, isValid: true })],
+    [3, chunked(content)],
+    [
+      1,
+      fc.constantFrom(...faultyChunks(content), ...faultyLengths(content), ...incomplete(content)),
+    ],
   )
 
 /** A request as bytes. */
@@ -278,9 +247,9 @@ const assemble = (
   }
 }
 
-const version = fc.oneof(
-  { weight: 60, arbitrary: fc.constant("1.1") },
-  { weight: 1, arbitrary: fc.constantFrom("1.0", "0.9", "2.0", "1.2", "1.1 ", "x") },
+const version = weighted<string>(
+  [60, fc.constant("1.1")],
+  [1, fc.constantFrom("1.0", "0.9", "2.0", "1.2", "1.1 ", "x")],
 )
 
 const none: Framing = { fields: [], sent: Buffer.alloc(0), isValid: true }
@@ -317,10 +286,10 @@ const pair = fc.tuple(followed, request).filter(([, second]) => !namesWebhook(se
 /** Exchanges with one request, and some with two at once. */
 export const exchange: fc.Arbitrary<Exchange> = fc
   .tuple(
-    fc.oneof({ weight: 8, arbitrary: fc.tuple(request) }, { weight: 1, arbitrary: pair }),
-    fc.oneof(
-      { weight: 8, arbitrary: fc.constant([]) },
-      { weight: 1, arbitrary: fc.array(fc.nat(100_000), { minLength: 1, maxLength: 5 }) },
+    weighted<ReadonlyArray<Request>>([8, fc.tuple(request)], [1, pair]),
+    weighted<ReadonlyArray<number>>(
+      [8, fc.constant([])],
+      [1, fc.array(fc.nat(100_000), { minLength: 1, maxLength: 5 })],
     ),
   )
   .map(([requests, offsets]) => ({

@@ -1,7 +1,7 @@
 /** Request lines: operations of the API, and what a hostile client makes of them. */
 
 import * as fc from "fast-check"
-import { basePath, projectId, userIds, webhookPlaceholder } from "./vocabulary.ts"
+import { basePath, projectId, userIds, webhookPlaceholder, words } from "./vocabulary.ts"
 
 /** A method and a request target. */
 export interface Line {
@@ -15,158 +15,80 @@ const webhooks = `${project}/integrations/webhooks`
 
 const unknownId = "01a202e3-1074-7765-acfd-b456e9c1556c"
 
-const documented = fc.constantFrom<Line[]>(
-  { method: "PATCH", target: `${project}/memberships/${user}/extend` },
-  { method: "PATCH", target: `${project}/memberships/extend` },
-  { method: "GET", target: webhooks },
-  { method: "POST", target: webhooks },
-  { method: "DELETE", target: `${webhooks}/${webhookPlaceholder}` },
-)
+const linesOf = (text: string): fc.Arbitrary<Line> =>
+  fc.constantFrom(
+    ...text
+      .trim()
+      .split("\n")
+      .map((one) => words(one))
+      .map(([method = "", target = ""]) => ({ method, target })),
+  )
+
+const documented = linesOf(`
+  PATCH ${project}/memberships/${user}/extend
+  PATCH ${project}/memberships/extend
+  GET ${webhooks}
+  POST ${webhooks}
+  DELETE ${webhooks}/${webhookPlaceholder}
+`)
 
 // What they answer depends neither on time nor on what hosts have made of invalid requests before.
-const further = fc.constantFrom<Line[]>(
-  { method: "GET", target: `${basePath}/v2/projects` },
-  { method: "GET", target: project },
-  { method: "PUT", target: project },
-  { method: "GET", target: `${project}/memberships` },
-  { method: "POST", target: `${project}/memberships/import` },
-  { method: "GET", target: `${project}/memberships/${user}` },
-  { method: "PUT", target: `${project}/memberships/${user}` },
-  { method: "DELETE", target: `${project}/memberships/77` },
-  { method: "GET", target: `${project}/memberships/77/history` },
-  { method: "POST", target: `${project}/events` },
-  { method: "GET", target: `${project}/events/${unknownId}` },
-  { method: "GET", target: `${webhooks}/${webhookPlaceholder}` },
-  { method: "PATCH", target: `${webhooks}/${webhookPlaceholder}` },
-  { method: "POST", target: `${webhooks}/${webhookPlaceholder}/ping` },
-  { method: "POST", target: `${webhooks}/${webhookPlaceholder}/enable` },
-  { method: "POST", target: `${webhooks}/${webhookPlaceholder}/rotate` },
-  { method: "GET", target: `${webhooks}/${webhookPlaceholder}/deliveries` },
-  { method: "POST", target: `${webhooks}/${webhookPlaceholder}/replay` },
-  { method: "GET", target: `${basePath}/v2/api-keys?role=client` },
-  { method: "POST", target: `${basePath}/v2/api-keys` },
-  { method: "DELETE", target: `${basePath}/v2/api-keys/${unknownId}` },
-  { method: "GET", target: `${basePath}/v2/identity` },
-  { method: "GET", target: `${basePath}/v2/status` },
-)
+const further = linesOf(`
+  GET ${basePath}/v2/projects
+  GET ${project}
+  PUT ${project}
+  GET ${project}/memberships
+  POST ${project}/memberships/import
+  GET ${project}/memberships/${user}
+  PUT ${project}/memberships/${user}
+  DELETE ${project}/memberships/77
+  GET ${project}/memberships/77/history
+  POST ${project}/events
+  GET ${project}/events/${unknownId}
+  GET ${webhooks}/${webhookPlaceholder}
+  PATCH ${webhooks}/${webhookPlaceholder}
+  POST ${webhooks}/${webhookPlaceholder}/ping
+  POST ${webhooks}/${webhookPlaceholder}/enable
+  POST ${webhooks}/${webhookPlaceholder}/rotate
+  GET ${webhooks}/${webhookPlaceholder}/deliveries
+  POST ${webhooks}/${webhookPlaceholder}/replay
+  GET ${basePath}/v2/api-keys?role=client
+  POST ${basePath}/v2/api-keys
+  DELETE ${basePath}/v2/api-keys/${unknownId}
+  GET ${basePath}/v2/identity
+  GET ${basePath}/v2/status
+`)
 
 const operation = fc.oneof({ weight: 1, arbitrary: documented }, { weight: 2, arbitrary: further })
 
-const methods = [
-  "GET",
-  "HEAD",
-  "POST",
-  "PUT",
-  "PATCH",
-  "DELETE",
-  "OPTIONS",
-  "TRACE",
-  "PROPFIND",
-  "PURGE",
-  "SEARCH",
-  "M-SEARCH",
-  "QUERY",
-  "FOO",
-  "patch",
-  "Get",
-  "get",
-  "__proto__",
-  "CONNECT",
-  "PATC",
-]
+const methods = words(`
+  GET HEAD POST PUT PATCH DELETE OPTIONS TRACE PROPFIND PURGE SEARCH M-SEARCH QUERY FOO patch Get
+  get __proto__ CONNECT PATC
+`)
 
 const ids = [
-  "p2",
-  "%70%31",
-  "%00",
-  "%2F",
-  "%2f..%2f",
-  "%2e",
-  "%2e%2e",
-  ".",
-  "..",
-  "...",
-  "%0d%0a",
-  "%20",
-  "%",
-  "%z",
-  "%zz",
-  "%c3",
-  "%ff",
-  "%c3%28",
-  "%ed%a0%80",
-  "%u0041",
-  "%F0%9F%92%A9",
-  "%25",
-  "__proto__",
-  "constructor",
-  "toString",
-  "*",
-  ":project_id",
-  "'--",
-  "1001;a=b",
-  "a,b",
-  "a+b",
-  "\xe9",
-  "\xff\xfe",
-  "\xc3\xa9",
-  "0",
-  "00000000000000000000000001001",
-  "-1",
-  "1e3",
-  "\\",
-  "{}",
-  "",
-  "x".repeat(99),
-  "x".repeat(101),
-  "x".repeat(255),
-  "x".repeat(256),
-  "x".repeat(4000),
+  ...words(String.raw`
+    p2 %70%31 %00 %2F %2f..%2f %2e %2e%2e . .. ... %0d%0a %20 % %z %zz %c3 %ff %c3%28 %ed%a0%80
+    %u0041 %F0%9F%92%A9 %25 __proto__ constructor toString * :project_id '-- 1001;a=b a,b a+b 0
+    00000000000000000000000001001 -1 1e3 \ {}
+  `),
+  ...["", "\xe9", "\xff\xfe", "\xc3\xa9"],
+  ...[99, 101, 255, 256, 4000].map((length) => "x".repeat(length)),
 ]
 
-const suffixes = [
-  "?",
-  "?a=b",
-  "?a=%zz",
-  "?extend=1&extend=2",
-  "?limit=1",
-  "?limit=1000&state=active",
-  "?limit=1001",
-  "?limit=1&limit=1",
-  "?limit=%31",
-  "?state=expired&after=1001",
-  "?state=",
-  "?after=0.1",
-  "?after=99999999999999999999.99999999999999999999",
-  "?after=-1.-1",
-  `?after=${unknownId}`,
-  "?after=%00",
-  `?after=${"9".repeat(300)}`,
-  "?__proto__=1",
-  "#",
-  "#a",
-  "?#",
-  "#?",
-  "/",
-  "//",
-  "/.",
-]
+const suffixes = words(`
+  ? ?a=b ?a=%zz ?extend=1&extend=2 ?limit=1 ?limit=1000&state=active ?limit=1001 ?limit=1&limit=1
+  ?limit=%31 ?state=expired&after=1001 ?state= ?after=0.1
+  ?after=99999999999999999999.99999999999999999999 ?after=-1.-1 ?after=${unknownId} ?after=%00
+  ?after=${"9".repeat(300)} ?__proto__=1 # #a ?# #? / // /.
+`)
 
-const authorities = [
-  "http://localhost",
-  "https://localhost:80",
-  "HTTP://a.example",
-  "http://[::1]:3000",
-  "http://",
-  "http://a@b",
-  "http://a;b",
-  "foo://a",
-  "//a",
-  "http:/",
-  "http://a%zz",
-]
+const authorities = words(`
+  http://localhost https://localhost:80 HTTP://a.example http://[::1]:3000 http:// http://a@b
+  http://a;b foo://a //a http:/ http://a%zz
+`)
 
-const targets = ["*", "/", "//", "", "a", "/v2", `${basePath}`, `${basePath}/`, "http://localhost"]
+const targets = ["", ...words(`* / // a /v2 ${basePath} ${basePath}/ http://localhost`)]
 
 const replaceSegment = (target: string, index: number, segment: string): string =>
   target
@@ -193,12 +115,11 @@ const onTarget =
 
 const change = fc.oneof(
   fc.constantFrom(...methods).map((method): Change => (line) => ({ ...line, method })),
-  fc
-    .tuple(fc.integer({ min: 1, max: 9 }), fc.constantFrom(...ids))
-    .map(([index, id]) => onTarget((target) => replaceSegment(target, index, id))),
-  fc
-    .tuple(fc.constantFrom(4, 6), fc.constantFrom(...ids))
-    .map(([index, id]) => onTarget((target) => replaceSegment(target, index, id))),
+  ...[fc.integer({ min: 1, max: 9 }), fc.constantFrom(4, 6)].map((place) =>
+    fc
+      .tuple(place, fc.constantFrom(...ids))
+      .map(([index, id]) => onTarget((target) => replaceSegment(target, index, id))),
+  ),
   fc.nat(200).map((index) => onTarget((target) => encode(target, index))),
   fc
     .tuple(fc.nat(200), fc.constantFrom("/", "//", "/./", "/../", "%2f", "\\", "\xe9", ";", "\x7f"))

@@ -13,3 +13,6 @@ export const adminToken = `fuzz-admin-${"x".repeat(32)}`
 
 /** Stands in a request for the id of a webhook that exists. As long as an id. */
 export const webhookPlaceholder = "f022a000-0000-4000-8000-0000000000f2"
+
+/** Splits a text into its words. */
+export const words = (text: string): ReadonlyArray<string> => text.trim().split(/\s+/)

@@ -45,4 +45,4 @@ app.patch(route, (request, response) => {
   return void response.json(envelopeOf(requestId, endDate.toISOString(), method, path))
 })
 
-listen(createServer(app))
+await listen(createServer(app))

@@ -28,7 +28,7 @@ const hosts: Readonly<Record<string, () => unknown>> = {
     const app = express()
     if (tenure !== undefined) app.use(membershipMiddleware(tenure))
     else app.patch(route, express.json(), (_, response) => answerWith(response, envelope))
-    listen(createServer(app))
+    return listen(createServer(app))
   },
   Fastify: async () => {
     const app = fastify()
@@ -43,7 +43,7 @@ const hosts: Readonly<Record<string, () => unknown>> = {
     const api = tenure && fetchHandler(tenure)
     const elsewhere = new Response(null, { status: 404 })
     const handle = api && ((request: Request) => api(request) ?? elsewhere.clone())
-    listen(createServer(getRequestListener(handle ?? answer)))
+    return listen(createServer(getRequestListener(handle ?? answer)))
   },
 }
 

@@ -23,7 +23,7 @@ const answerAll = (): void => {
 
 const isBatched = process.argv[2] === "batched"
 
-listen(
+await listen(
   createServer((request, response) => {
     const chunks: Array<Buffer> = []
     request.on("data", (chunk: Buffer) => chunks.push(chunk))

@@ -67,7 +67,7 @@ const send = (count: number): void => {
   if (count > atATime) setImmediate(send, count - atATime)
 }
 
-listen(server, (question) => {
+await listen(server, (question) => {
   send(Object(question).events ?? 0)
   return process.memoryUsage()
 })

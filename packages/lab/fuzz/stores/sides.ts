@@ -1,6 +1,6 @@
 /** The stores to compare, each behind a server of its own, on one clock that only the steps move. */
 
-import { Agent, type Server, createServer, request as httpRequest } from "node:http"
+import { Agent, createServer, request as httpRequest } from "node:http"
 import { PgClient } from "@effect/sql-pg"
 import type { Promises, TenureOptions } from "@tenure/core"
 import { promisesFromEffect, tenureLayer } from "@tenure/core/effect"
@@ -28,6 +28,7 @@ import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Random from "effect/Random"
 import * as Redacted from "effect/Redacted"
 import { emptyTables } from "../../../embedded/test/emptying.ts"
+import { listen } from "../../listening.ts"
 import { adminToken, token } from "../vocabulary.ts"
 import { type Request, members, operatorToken, projects, receivers } from "./steps.ts"
 
@@ -271,13 +272,6 @@ const sender =
       if (body === "") sent.end()
       else sent.setHeader("content-length", Buffer.byteLength(body)).end(body)
     })
-
-const listen = async (server: Server): Promise<number> => {
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-  const address = server.address()
-  if (typeof address !== "object" || address === null) throw new TypeError("not a TCP server")
-  return address.port
-}
 
 /** Starts Tenure on a store that is emptied. */
 export const openSide = async (store: Store, time: Time): Promise<Side> => {

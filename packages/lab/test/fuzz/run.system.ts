@@ -5,6 +5,7 @@ import { expect, it } from "vitest"
 import { type Host, startHosts } from "../../fuzz/hosts.ts"
 import { report } from "../../fuzz/report.ts"
 import { type Failure, run } from "../../fuzz/run.ts"
+import { listen } from "../../listening.ts"
 
 const high = { limit: 1_000_000_000, window: "300 days" } as const
 const options = {
@@ -21,12 +22,9 @@ const envelope = JSON.stringify({
 /** Starts a server that answers every request in the same way. */
 const startHost = async (name: string, listener: RequestListener): Promise<Host> => {
   const server = createServer(listener)
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-  const address = server.address()
-  if (typeof address !== "object" || address === null) throw new TypeError("not a TCP server")
   return {
     name,
-    port: address.port,
+    port: await listen(server),
     createWebhook: async () => "b9019cc1-e966-4695-ad2c-6caf64a8431f",
     deleteWebhooks: async () => {},
     close: async () => {
