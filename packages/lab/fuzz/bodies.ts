@@ -1,7 +1,7 @@
 /** Bodies of requests: valid ones, near misses, and what no parser should accept. */
 
 import * as fc from "fast-check"
-import { words } from "./vocabulary.ts"
+import { values, words } from "./vocabulary.ts"
 
 const dates: ReadonlyArray<unknown> = [
   ...words(`
@@ -12,10 +12,11 @@ const dates: ReadonlyArray<unknown> = [
     2099-01-01T00:00:00.000z 2099-1-1T00:00:00.000Z +002099-01-01T00:00:00.000Z
     -000001-01-01T00:00:00.000Z ２０９９-01-01T00:00:00.000Z 2099-01-01 4070908800000
   `),
-  ...["2099-01-01 00:00:00.000Z", " 2099-01-01T00:00:00.000Z", "2099-01-01T00:00:00.000Z\n", ""],
-  ...[4_070_908_800_000, 999_999_999_999, 1_000_000_000_000, 9_999_999_999_999, 10_000_000_000_000],
-  ...[4_070_908_800_000.5, -4_070_908_800_000, 0, -1, Number.MAX_SAFE_INTEGER, 1e300],
-  ...[null, true, [], {}, ["2099-01-01T00:00:00.000Z"]],
+  ...values(String.raw`
+    "2099-01-01 00:00:00.000Z", " 2099-01-01T00:00:00.000Z", "2099-01-01T00:00:00.000Z\n", "",
+    4070908800000, 999999999999, 1000000000000, 9999999999999, 10000000000000, 4070908800000.5,
+    -4070908800000, 0, -1, 9007199254740991, 1e300, null, true, [], {}, ["2099-01-01T00:00:00.000Z"]
+  `),
 ]
 
 const urls: ReadonlyArray<unknown> = [
@@ -24,17 +25,19 @@ const urls: ReadonlyArray<unknown> = [
     https://127.0.0.1/ https://[::1]/ https://user:password@receiver.example/ https://xn--/
     https://１２７.0.0.1/ ftp://receiver.example/ javascript:alert(1) //receiver.example/ https://
   `),
-  ...["https://receiver.example/\u0000", `https://receiver.example/${"x".repeat(5000)}`],
-  ...["", null, 7, {}],
+  ...values(String.raw`"https://receiver.example/\u0000", "", null, 7, {}`),
+  `https://receiver.example/${"x".repeat(5000)}`,
 ]
 
 const date = fc.constantFrom(...dates)
 
 const odd = fc.constantFrom<unknown[]>(
   ...words("text __proto__ membership.extended payment.completed p1 p2 all admin operator"),
-  ...["", "\u0000", "\ud800", "x".repeat(501), "01a202e3-1074-7765-acfd-b456e9c1556c"],
-  ...[0, -0.5, 1e21, true, false, null, [], ["p1"], ["p1", "p2"], ["payment.completed", 7]],
-  ...[{}, { a: { b: [1, null] } }],
+  ...values(String.raw`
+    "", "\u0000", "\ud800", "01a202e3-1074-7765-acfd-b456e9c1556c", 0, -0.5, 1e21, true, false, null,
+    [], ["p1"], ["p1", "p2"], ["payment.completed", 7], {}, { "a": { "b": [1, null] } }
+  `),
+  "x".repeat(501),
 )
 
 const valuesOf = (names: string, value: fc.Arbitrary<unknown>) =>
@@ -105,7 +108,11 @@ const texts: ReadonlyArray<string> = [
     {"toString":1,"hasOwnProperty":2,"extend":1} {"extend":"\ud800"} {"extend":"\u0000"}
     ${valid}${valid}
   `),
-  ...["", " ", `${valid}\u0000`, ` \t\r\n${valid}\r\n`, `\u00a0${valid}`],
+  "",
+  " ",
+  `${valid}\u0000`,
+  ` \t\r\n${valid}\r\n`,
+  `\u00a0${valid}`,
 ]
 
 const padded = fc

@@ -72,7 +72,8 @@ const ids = [
     %u0041 %F0%9F%92%A9 %25 __proto__ constructor toString * :project_id '-- 1001;a=b a,b a+b 0
     00000000000000000000000001001 -1 1e3 \ {}
   `),
-  ...["", "\xe9", "\xff\xfe", "\xc3\xa9"],
+  ...words("\xe9 \xff\xfe \xc3\xa9"),
+  "",
   ...[99, 101, 255, 256, 4000].map((length) => "x".repeat(length)),
 ]
 

@@ -16,3 +16,6 @@ export const webhookPlaceholder = "f022a000-0000-4000-8000-0000000000f2"
 
 /** Splits a text into its words. */
 export const words = (text: string): ReadonlyArray<string> => text.trim().split(/\s+/)
+
+/** Parses values of JSON. */
+export const values = (text: string): ReadonlyArray<unknown> => JSON.parse(`[${text}]`)

@@ -420,7 +420,8 @@ const idempotencyKey = mostly(
 const otherMethod = pick("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 const otherType = pick(
   "application/json; charset=utf-8",
-  ...["text/plain", "application/x-ndjson", "application/json", ""],
+  ...words("text/plain application/x-ndjson application/json"),
+  "",
 )
 const otherBody = pick("", "{", "[]", "null", '{"extend":1}')
 
