@@ -1,4 +1,7 @@
-/** Timers on a simulated time. */
+/** Timers and clocks on a simulated time. */
+
+import type * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 
 /** Something that happens at an instant. */
 interface Timer {
@@ -50,3 +53,20 @@ export const makeTimers = (): Timers => {
     },
   }
 }
+
+const nanos = (millis: number): bigint => BigInt(Math.floor(millis * 1000)) * 1000n
+
+/** Makes a clock that tells other times, in milliseconds. */
+export const makeClock = (
+  sleep: Clock.Clock["sleep"],
+  wallMillis: () => number,
+  monotonicMillis = wallMillis,
+): Clock.Clock => ({
+  currentTimeMillisUnsafe: () => Math.floor(wallMillis()),
+  currentTimeMillis: Effect.sync(() => Math.floor(wallMillis())),
+  currentTimeNanosUnsafe: () => nanos(wallMillis()),
+  currentTimeNanos: Effect.sync(() => nanos(wallMillis())),
+  monotonicTimeNanosUnsafe: () => nanos(monotonicMillis()),
+  monotonicTimeNanos: Effect.sync(() => nanos(monotonicMillis())),
+  sleep,
+})

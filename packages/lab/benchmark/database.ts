@@ -82,10 +82,6 @@ const cpuByPid = async (
   return Promise.all(processes.map(async ({ pid }) => [pid, await cpuOf(pid)] as const))
 }
 
-/** The processor time of all connections to PostgreSQL so far, in microseconds. */
-export const databaseCpu = async (sql: Database["sql"]): Promise<number> =>
-  (await cpuByPid(sql)).reduce((total, [, one]) => total + one, 0)
-
 /**
  * Starts to measure the processor time of connections to PostgreSQL. The result returns the microseconds
  * since. Connections that were closed meanwhile count nothing, so pools that shrink do no harm.

@@ -5,6 +5,7 @@
 
 import { connect } from "node:net"
 import { quantile } from "./rounds.ts"
+import { announce } from "./servers/server.ts"
 
 /** The connections to open. */
 export interface Opening {
@@ -84,9 +85,6 @@ const arrive = async ({ events }: Awaiting): Promise<Arrived> => {
   return { late: quantile(delays.splice(0), 0.99) }
 }
 
-process.on("message", (question: Opening | Awaiting) => {
-  const answer = question._tag === "Open" ? openAll(question) : arrive(question)
-  void answer.then((found) => process.send?.(found))
-})
-process.on("disconnect", () => process.exit())
-process.send?.("ready")
+announce("ready", (question: Opening | Awaiting) =>
+  question._tag === "Open" ? openAll(question) : arrive(question),
+)

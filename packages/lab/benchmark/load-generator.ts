@@ -5,6 +5,7 @@
 
 import { connect } from "node:net"
 import { quantile } from "./rounds.ts"
+import { announce } from "./servers/server.ts"
 
 /** The task. */
 export interface Load {
@@ -97,8 +98,4 @@ const generate = async ({
   return { responses, failures, firstFailure, seconds: elapsed, p99, busy }
 }
 
-process.on("message", (load: Load) => {
-  void generate(load).then((answered) => process.send?.(answered))
-})
-process.on("disconnect", () => process.exit())
-process.send?.("ready")
+announce("ready", generate)

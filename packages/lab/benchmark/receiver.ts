@@ -7,6 +7,7 @@ import { type ServerResponse, createServer } from "node:http"
 import { WebhookSecret, verifySignature } from "@tenure/core/signature"
 import * as Result from "effect/Result"
 import { listen } from "../listening.ts"
+import { announce } from "./servers/server.ts"
 
 /** The report of the receiver. */
 export interface Arrivals {
@@ -30,11 +31,6 @@ let unverified = 0
 let latencies: Array<number> = []
 let firstAt: number | undefined
 let lastAt: number | undefined
-
-const cpu = (): number => {
-  const { system, user } = process.cpuUsage()
-  return system + user
-}
 
 const delayOf = (path = ""): number => Number(path.split("/")[1])
 
@@ -69,22 +65,12 @@ interface Message {
   readonly secret?: string
 }
 
-process.on("message", ({ path, secret }: Message) => {
-  if (path !== undefined && secret !== undefined) {
-    secrets.set(path, WebhookSecret(secret))
-  }
-  process.send?.({
-    total,
-    distinct: ids.size,
-    unverified,
-    latencies,
-    firstAt,
-    lastAt,
-    cpu: cpu(),
-  } satisfies Arrivals)
+announce(await listen(server), ({ path, secret }: Message): Arrivals => {
+  if (path !== undefined && secret !== undefined) secrets.set(path, WebhookSecret(secret))
+  const { system, user } = process.cpuUsage()
+  const cpu = system + user
+  const report = { total, distinct: ids.size, unverified, latencies, firstAt, lastAt, cpu }
   latencies = []
   firstAt = undefined
+  return report
 })
-process.on("disconnect", () => process.exit())
-
-process.send?.(await listen(server))

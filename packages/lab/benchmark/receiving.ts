@@ -8,7 +8,7 @@ import type { Arrivals } from "./receiver.ts"
 
 const longestWaitMillis = 120_000
 
-/** What has arrived, and what came since `until` was called. */
+/** What has arrived, and what came since `arrived` was called. */
 export interface Received extends Arrivals {
   /** Notifications a second, from the first that came to the last. */
   readonly rate: number
@@ -20,8 +20,8 @@ export const newSecret = (): string => `whsec_${randomBytes(24).toString("base64
 /** The receiving process, and its report. */
 export interface Receiver {
   readonly report: () => Promise<Arrivals>
-  /** Waits until this many different notifications have arrived. */
-  readonly until: (count: number) => Promise<Received>
+  /** Waits until this many different notifications have arrived. Rejects if they do not. */
+  readonly arrived: (count: number) => Promise<Received>
   /**
    * Adds a webhook.
    *
@@ -57,7 +57,7 @@ export const startReceiver = async (): Promise<Receiver> => {
   }
   return {
     report,
-    until: async (count) => {
+    arrived: async (count) => {
       const begin = performance.now()
       const latencies: Array<number> = []
       let firstAt: number | undefined
@@ -65,9 +65,12 @@ export const startReceiver = async (): Promise<Receiver> => {
         const arrivals = await report()
         latencies.push(...arrivals.latencies)
         firstAt ??= arrivals.firstAt
-        if (arrivals.distinct >= count || performance.now() - begin > longestWaitMillis) {
+        if (arrivals.distinct >= count) {
           const millis = (arrivals.lastAt ?? NaN) - (firstAt ?? NaN)
           return { ...arrivals, latencies, rate: (1000 * latencies.length) / millis }
+        }
+        if (performance.now() - begin > longestWaitMillis) {
+          throw new Error(`${count - arrivals.distinct} notifications were lost`)
         }
         await pause(50)
       }

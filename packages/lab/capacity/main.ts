@@ -39,61 +39,37 @@ const ratesHere = pointsOf(rows, processorsHere).map(({ name, rate, setup }) => 
 
 print("On one machine with two processors, which also receives", ratesHere)
 
-const loads: Readonly<Record<string, Load>> = {
-  "10⁶ members, 10 extensions a second": {
-    members: 1e6,
-    extensionsPerSecond: 10,
-    deliveriesPerSecond: 10,
-    eventDays: 30,
-    auditDays: 400,
-  },
-  "10⁷ members, 1,000 a second": {
-    members: 1e7,
-    extensionsPerSecond: 1000,
-    deliveriesPerSecond: 1000,
-    eventDays: 30,
-    auditDays: 400,
-  },
-  "10⁸ members, 10,000 a second": {
-    members: 1e8,
-    extensionsPerSecond: 10_000,
-    deliveriesPerSecond: 10_000,
-    eventDays: 3,
-    auditDays: 30,
-  },
-  "10⁸ members, 100,000 a second": {
-    members: 1e8,
-    extensionsPerSecond: 100_000,
-    deliveriesPerSecond: 100_000,
-    eventDays: 3,
-    auditDays: 30,
-  },
-}
+const loads = (
+  [
+    ["10⁶ members, 10 extensions a second", 1e6, 10, 30, 400],
+    ["10⁷ members, 1,000 a second", 1e7, 1000, 30, 400],
+    ["10⁸ members, 10,000 a second", 1e8, 10_000, 3, 30],
+    ["10⁸ members, 100,000 a second", 1e8, 100_000, 3, 30],
+  ] as const
+).map(([load, members, perSecond, eventDays, auditDays]) => {
+  const rates = { extensionsPerSecond: perSecond, deliveriesPerSecond: perSecond }
+  return { load, given: { members, ...rates, eventDays, auditDays } satisfies Load }
+})
 
 const gigabytes = (bytes: number): string => `${figure(bytes / 1e9)} GB`
 
 print(
   "Servers with 16 processors half of whose time is used, and what is on disk once the oldest rows are as old as they get",
-  Object.entries(loads).map(([load, given]) => {
-    const { audit, deliveries, events, log, memberships } = takenBy(
-      given,
-      rows,
-      deliveryLogOf(rows),
-    )
+  loads.map(({ given, load }) => {
+    const taken = takenBy(given, rows, deliveryLogOf(rows))
+    const servers = serversFor(given, {
+      extension: figureOf(rows, extensionCpu),
+      delivery: figureOf(rows, costOf("20 webhooks", "database")),
+    })
     return {
       load,
-      servers: figure(
-        serversFor(given, {
-          extension: figureOf(rows, extensionCpu),
-          delivery: figureOf(rows, costOf("20 webhooks", "database")),
-        }),
-      ),
+      servers: figure(servers),
       "kept, events and audit": `${given.eventDays} and ${given.auditDays} days`,
-      memberships: gigabytes(memberships),
-      audit: gigabytes(audit),
-      events: gigabytes(events),
-      deliveries: gigabytes(deliveries),
-      log: `${figure(log / 1e6)} MB/s`,
+      memberships: gigabytes(taken.memberships),
+      audit: gigabytes(taken.audit),
+      events: gigabytes(taken.events),
+      deliveries: gigabytes(taken.deliveries),
+      log: `${figure(taken.log / 1e6)} MB/s`,
     }
   }),
 )

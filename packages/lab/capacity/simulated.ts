@@ -4,33 +4,25 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { MixedScheduler, Scheduler } from "effect/Scheduler"
-import { makeTimers } from "../timers.ts"
+import { makeClock, makeTimers } from "../timers.ts"
 
 // An earlier time would be refused where times are checked.
 const startMillis = 1_800_000_000_000
 
 /** A clock that stands still until `advance` is called, which returns whether anybody waits for it. */
-const makeClock = () => {
+const makeStandingClock = () => {
   const timers = makeTimers()
   let millis = startMillis
-  const nanos = (): bigint => BigInt(Math.round(millis * 1000)) * 1000n
-  const clock: Clock.Clock = {
-    currentTimeMillisUnsafe: () => Math.floor(millis),
-    currentTimeMillis: Effect.sync(() => Math.floor(millis)),
-    currentTimeNanosUnsafe: nanos,
-    currentTimeNanos: Effect.sync(nanos),
-    monotonicTimeNanosUnsafe: nanos,
-    monotonicTimeNanos: Effect.sync(nanos),
-    sleep: (duration) =>
-      Effect.callback((resume) => {
-        let isOver = false
-        const run = () => {
-          if (!isOver) resume(Effect.void)
-        }
-        timers.add({ at: millis + Duration.toMillis(duration), run })
-        return Effect.sync(() => (isOver = true))
-      }),
-  }
+  const sleep = (duration: Duration.Duration): Effect.Effect<void> =>
+    Effect.callback((resume) => {
+      let isOver = false
+      const run = () => {
+        if (!isOver) resume(Effect.void)
+      }
+      timers.add({ at: millis + Duration.toMillis(duration), run })
+      return Effect.sync(() => (isOver = true))
+    })
+  const clock = makeClock(sleep, () => millis)
   const advance = (): boolean => {
     const next = timers.take()
     if (next === undefined) return false
@@ -51,7 +43,7 @@ export const run = <A, E>(effect: Effect.Effect<A, E>): A => {
       if (at >= 0) tasks.splice(at, 1)
     }
   })
-  const { advance, clock } = makeClock()
+  const { advance, clock } = makeStandingClock()
   const fiber = Effect.runFork(
     effect.pipe(
       Effect.provideService(Clock.Clock, clock),

@@ -14,7 +14,7 @@ import * as Logger from "effect/Logger"
 import * as Random from "effect/Random"
 import * as Scheduler from "effect/Scheduler"
 import type { Random as Choices } from "../faults/random.ts"
-import { makeTimers } from "../timers.ts"
+import { makeClock, makeTimers } from "../timers.ts"
 import { type Globals, installGlobals } from "./globals.ts"
 
 /** The true time at which all begins, in milliseconds since the epoch. */
@@ -91,8 +91,6 @@ const newsMillis = 2000
 // A fiber gives way after up to so many operations.
 const mostOperations = 400
 
-const nanos = (millis: number): bigint => BigInt(Math.floor(millis * 1000)) * 1000n
-
 /**
  * Makes a loop without machines.
  *
@@ -166,14 +164,8 @@ export const makeLoop = (choose: Choices, longestPause = 300_000): Loop => {
     }
 
     const clock: MonotonicClock = {
-      currentTimeMillisUnsafe: wallMillis,
-      currentTimeMillis: Effect.sync(wallMillis),
-      currentTimeNanosUnsafe: () => nanos(wallMillis()),
-      currentTimeNanos: Effect.sync(() => nanos(wallMillis())),
+      ...makeClock((duration) => sleep(Duration.toMillis(duration)), wallMillis, monotonic),
       monotonicMillisUnsafe: monotonic,
-      monotonicTimeNanosUnsafe: () => nanos(monotonic()),
-      monotonicTimeNanos: Effect.sync(() => nanos(monotonic())),
-      sleep: (duration) => sleep(Duration.toMillis(duration)),
       sleepAside: sleep,
       // Polls that find nothing would take most of the time, so they are skipped.
       sleepPoll: (millis, dueAt) =>

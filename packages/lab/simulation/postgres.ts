@@ -21,6 +21,7 @@ import * as Logger from "effect/Logger"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Scope from "effect/Scope"
 import { emptyTables } from "../../embedded/test/emptying.ts"
+import { makeClock } from "../timers.ts"
 import { type Machine, beginning } from "./loop.ts"
 
 /** What a database knows of the time. */
@@ -40,8 +41,6 @@ export interface Database {
 }
 
 const atBeginning: Times = { wallMillis: () => beginning, tick: () => 0 }
-
-const nanos = (millis: number): bigint => BigInt(millis) * 1_000_000n
 
 /** A server, with the tables of the stores. */
 interface Server {
@@ -82,15 +81,11 @@ export const openDatabase = async (afterMove = "SELECT"): Promise<Database> => {
 
   // What is done now and then, such as the removal of old rows, is not done. Nor is it in the folder: real timers would
   // run between the steps of clients, and set simulated ones.
-  const clock: Clock.Clock = {
-    currentTimeMillisUnsafe: () => times.wallMillis(),
-    currentTimeMillis: Effect.sync(() => times.wallMillis()),
-    currentTimeNanosUnsafe: () => nanos(times.wallMillis()),
-    currentTimeNanos: Effect.sync(() => nanos(times.wallMillis())),
-    monotonicTimeNanosUnsafe: () => nanos(times.tick()),
-    monotonicTimeNanos: Effect.sync(() => nanos(times.tick())),
-    sleep: () => Effect.never,
-  }
+  const clock = makeClock(
+    () => Effect.never,
+    () => times.wallMillis(),
+    () => times.tick(),
+  )
   const services = Context.make(Clock.Clock, clock).pipe(
     Context.add(Logger.CurrentLoggers, new Set()),
   )

@@ -7,6 +7,7 @@ import * as EffectLimiter from "effect/persistence/RateLimiter"
 import * as ExpressRateLimit from "express-rate-limit"
 import { RateLimiterMemory, RateLimiterUnion } from "rate-limiter-flexible"
 import { batches } from "../rounds.ts"
+import { announce } from "../servers/server.ts"
 import {
   type Limiter,
   type Outcome,
@@ -113,15 +114,13 @@ const used = (): number => {
   return arrayBuffers + heapUsed
 }
 
-process.on("message", ({ seconds }: { readonly seconds: number }) => {
-  void batches(batchSize, seconds, batch).then((sample) => process.send?.(sample))
-})
-process.on("disconnect", () => process.exit())
-
 // It knows all clients beforehand; for those with a limit of one that was the one. The first compile the code.
 const warmUp = Math.ceil(clients.length / 10)
 await limiter.takeAll(clients.slice(0, warmUp))
 const before = used()
 await limiter.takeAll(clients.slice(warmUp))
 const bytes = (used() - before) / (clients.length - warmUp)
-process.send?.({ name: limiter.name, bytes } satisfies Ready)
+announce(
+  { name: limiter.name, bytes } satisfies Ready,
+  ({ seconds }: { readonly seconds: number }) => batches(batchSize, seconds, batch),
+)

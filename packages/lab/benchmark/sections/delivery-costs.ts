@@ -8,7 +8,7 @@ import { type Claim, Outbox } from "@tenure/core/store"
 import { postgres } from "@tenure/postgres"
 import * as Effect from "effect/Effect"
 import { fillBacklog } from "../backlog.ts"
-import { type Database, startTenure } from "../database.ts"
+import { type Database, inWords, startTenure } from "../database.ts"
 import type { Row, Section } from "../measurement.ts"
 import { median } from "../rounds.ts"
 
@@ -20,17 +20,7 @@ const webhookCounts = [20, 1000] as const
 /** How many deliveries a claim takes, and a settlement. */
 const sizes = [16, 128] as const
 
-/** What has a cost: what the row is called. */
-const costs = {
-  claim: "processor time in PostgreSQL of a claim",
-  settlement: "processor time in PostgreSQL of a settlement",
-} as const
-
-type Cost = keyof typeof costs
-
-/** What the row of a cost is called. */
-const costOf = (cost: Cost, size: (typeof sizes)[number], webhooks: number): string =>
-  `${costs[cost]}, ${size} deliveries for ${webhooks.toLocaleString("en")} webhooks`
+type Cost = "claim" | "settlement"
 
 /** Which costs are shown: others add nothing. */
 const shown = [
@@ -71,35 +61,20 @@ const claimWith =
   (outbox: Outbox["Service"], webhooks: number) =>
   (limit: number): Effect.Effect<ReadonlyArray<Claim>> => {
     const most = perWebhook(webhooks)
-    return outbox
-      .claim({
-        limit,
-        failing: 512,
-        perWebhook: { least: most, most },
-        perProject: 128,
-        ahead: new Map(),
-        leaseMillis: 60_000,
-      })
-      .pipe(
-        Effect.map(({ claims }) => claims),
-        Effect.orDie,
-      )
+    const budget = { failing: 512, perWebhook: { least: most, most }, perProject: 128 }
+    const claim = outbox.claim({ limit, ...budget, ahead: new Map(), leaseMillis: 60_000 })
+    return Effect.orDie(Effect.map(claim, ({ claims }) => claims))
   }
 
-const settle = (outbox: Outbox["Service"], claims: ReadonlyArray<Claim>) =>
-  Effect.forEach(
-    claims,
-    (claim) =>
-      outbox.settle(claim, {
-        _tag: "Delivered",
-        attempt: {
-          at: Date.now(),
-          durationMillis: 5,
-          result: { _tag: "Answered", status: 204, body: "" },
-        },
-      }),
-    { concurrency: "unbounded", discard: true },
-  ).pipe(Effect.orDie)
+const result = { _tag: "Answered", status: 204, body: "" } as const
+
+const settle = (outbox: Outbox["Service"], claims: ReadonlyArray<Claim>) => {
+  const attempt = { at: Date.now(), durationMillis: 5, result }
+  return Effect.forEach(claims, (claim) => outbox.settle(claim, { _tag: "Delivered", attempt }), {
+    concurrency: "unbounded",
+    discard: true,
+  }).pipe(Effect.orDie)
+}
 
 /** Takes some out of an array, wherever they are. */
 const takeSome = <A>(items: Array<A>, count: number): ReadonlyArray<A> =>
@@ -170,7 +145,7 @@ export const deliveryCosts: Section = {
     await sql(`DROP SCHEMA ${schema} CASCADE`)
     return {
       rows: shown.map(([cost, size, webhooks]): Row => ({
-        measured: costOf(cost, size, webhooks),
+        measured: `processor time in PostgreSQL of a ${cost}, ${size} deliveries for ${inWords(webhooks)} webhooks`,
         unit: "µs CPU",
         figure: median(found.get(webhooks)?.get(size)?.[cost] ?? []),
       })),

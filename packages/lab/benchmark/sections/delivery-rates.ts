@@ -1,12 +1,11 @@
 /** Deliveries a second, by how many webhooks, receivers and processes there are, and what each costs. */
 
-import { fillBacklog } from "../backlog.ts"
-import { type Database, databaseCpu, startTenure, withSchema } from "../database.ts"
+import { type Delivered, deliverBacklog, fillBacklog } from "../backlog.ts"
+import { type Database, startTenure, withSchema } from "../database.ts"
 import type { Row, Section, Settings } from "../measurement.ts"
-import { type Child, start } from "../processes.ts"
+import { start } from "../processes.ts"
 import { startReceiver } from "../receiving.ts"
 import { median } from "../rounds.ts"
-import type { DelivererReport, DelivererTask } from "../servers/deliverer.ts"
 
 const schema = "benchmark_rates"
 
@@ -57,16 +56,8 @@ export const cases: ReadonlyMap<string, Case> = new Map(
   ]),
 )
 
-/** How a backlog was delivered. Costs are those of one delivery. */
-interface Delivered {
-  /** Deliveries a second. */
-  readonly rate: number
-  /** Microseconds of processor time, of all processes that send. */
-  readonly sending: number
-  /** Microseconds of processor time, in the receiver. */
-  readonly receiving: number
-  /** Microseconds of processor time, in PostgreSQL. It is 0 where the system does not tell. */
-  readonly database: number
+/** The costs of a backlog, those of one delivery. */
+interface Costs extends Delivered {
   /** How many were claimed at a time. */
   readonly atATime: number
   /** How many were settled at a time. */
@@ -112,13 +103,6 @@ const projectsOf = (name: string): ReadonlyArray<string> =>
     (_, index) => `${name.replaceAll(/\W+/g, "-")}-${index}`,
   )
 
-/** Has senders do the same. Returns the microseconds of processor time that they have used so far. */
-const tell = async (senders: ReadonlyArray<Child>, task: "start" | "stop"): Promise<number> => {
-  const tasks = senders.map(({ ask }) => ask<DelivererReport>({ do: task } satisfies DelivererTask))
-  const reports = await Promise.all(tasks)
-  return reports.reduce((total, { system, user }) => total + system + user, 0)
-}
-
 // They are longer than those of other sections.
 const mostRounds = 3
 
@@ -126,7 +110,7 @@ const mostRounds = 3
 const deliverAll = async (
   database: Database,
   { rounds, seconds }: Settings,
-): Promise<ReadonlyMap<string, ReadonlyArray<Delivered>>> => {
+): Promise<ReadonlyMap<string, ReadonlyArray<Costs>>> => {
   const { url } = database
   const receiver = await startReceiver()
   const tenure = await startTenure(url, schema)
@@ -146,21 +130,12 @@ const deliverAll = async (
   const deliver = async (name: string, { processes, rate }: Case, span: number) => {
     const count = Math.ceil(2 * rate * span)
     await fillBacklog({ url, schema }, projectsOf(name), count)
-    const senders = all.slice(0, processes)
-    const [before, report] = [await usedBy(database), await receiver.report()]
-    const cpuBefore = await databaseCpu(database.sql)
-    const began = await tell(senders, "start")
-    const received = await receiver.until(report.distinct + count)
-    // The processes that serve connections end with these.
-    const cpu = await databaseCpu(database.sql)
-    const ended = await tell(senders, "stop")
+    const before = await usedBy(database)
+    const delivered = await deliverBacklog(database, receiver, all.slice(0, processes), count)
     const after = await usedBy(database)
     const claims = after.calls - before.calls
     return {
-      rate: received.rate,
-      sending: (ended - began) / count,
-      receiving: (received.cpu - report.cpu) / count,
-      database: (cpu - cpuBefore) / count,
+      ...delivered,
       atATime: count / claims,
       // Hardly anything else is committed meanwhile.
       settledAtATime: count / (after.commits - before.commits - claims),
@@ -171,7 +146,7 @@ const deliverAll = async (
 
   // Compilation is not measured.
   for (const [name, one] of cases) await deliver(name, one, seconds / 4)
-  const samples = new Map<string, Array<Delivered>>()
+  const samples = new Map<string, Array<Costs>>()
   for (let round = 0; round < Math.min(rounds, mostRounds); round++) {
     for (const [name, one] of cases) {
       const delivered = await deliver(name, one, seconds)
@@ -197,7 +172,7 @@ const costs = {
   settledAtATime: ["deliveries in a settlement", ""],
   claim: ["time of a claim", "µs"],
   logBytes: ["write-ahead log", "bytes"],
-} as const satisfies Partial<Record<keyof Delivered, readonly [string, string]>>
+} as const satisfies Partial<Record<keyof Costs, readonly [string, string]>>
 
 type Cost = keyof typeof costs
 
@@ -215,7 +190,7 @@ export const deliveryRates: Section = {
   measure: async (settings) => {
     const database = await settings.database()
     const samples = await withSchema(database, schema, () => deliverAll(database, settings))
-    const figureOf = (name: string, figure: keyof Delivered): number =>
+    const figureOf = (name: string, figure: keyof Costs): number =>
       median((samples.get(name) ?? []).map((one) => one[figure]))
     const rateRow = (name: string, { atLeast, processes }: Case): Row => {
       const row: Row = { measured: measuredOf(name), unit: "/s", figure: figureOf(name, "rate") }

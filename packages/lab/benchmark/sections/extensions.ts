@@ -10,10 +10,10 @@ import {
   type Database,
   anyOf,
   clients,
-  databaseCpu,
   endDate,
   extending,
   fill,
+  meterDatabase,
   onDatabase,
   schema,
   startTenure,
@@ -107,12 +107,12 @@ const measureSingle = async (
   const without = { ...contestant, name: "without a key" }
   const keyed = await compare({ tenure: withKey, peers: [without] }, settings)
   let extensions = 0
-  const before = await databaseCpu(sql)
+  const inDatabase = await meterDatabase(sql)
   await loops(clients, settings.seconds, () => {
     extensions++
     return tenure.memberships.extend({ projectId: "p1", userId: anyOf(members), endDate })
   })
-  const cpu = (await databaseCpu(sql)) - before
+  const cpu = await inDatabase()
   return {
     rows: [
       ...rowsOf("extension: membership, audit row, event", "rate", scores),

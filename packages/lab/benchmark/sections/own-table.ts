@@ -58,12 +58,6 @@ const extending = (
   { database, generator, receiver }: Parts,
   load: ReadonlyArray<string>,
 ): ((isDelivered: boolean) => Contestant) => {
-  /** Returns when the last of so many further notifications arrived. */
-  const lastOf = async (count: number): Promise<number> => {
-    const { distinct, lastAt = NaN } = await receiver.until(count)
-    if (distinct < count) throw new Error(`${name} lost ${count - distinct} notifications`)
-    return lastAt
-  }
   return (isDelivered) => ({
     name,
     run: async (seconds) => {
@@ -73,7 +67,8 @@ const extending = (
       const begin = Date.now()
       const task = { port: server.port, connections: clients, seconds, requests: load }
       const { responses } = await generate(generator, task, name)
-      const end = isDelivered ? await lastOf(distinct + responses) : Date.now()
+      const arrived = isDelivered ? await receiver.arrived(distinct + responses) : undefined
+      const end = arrived?.lastAt ?? Date.now()
       const cpu = (await server.cpu()) - before + (await inDatabase())
       return { rate: (1000 * responses) / (end - begin), cpu: cpu / responses }
     },

@@ -2,7 +2,8 @@
 
 import { createOwnTables, openOwnTables } from "../alternatives/own-table.ts"
 import type { DelivererName, DelivererSetup, QueueWebhook } from "../alternatives/queues.ts"
-import { type Database, meterDatabase, startTenure } from "../database.ts"
+import { type Delivered, deliverBacklog } from "../backlog.ts"
+import { startTenure } from "../database.ts"
 import type { Row, Section, Target } from "../measurement.ts"
 import { type Child, start } from "../processes.ts"
 import { type Received, type Receiver, newSecret, startReceiver } from "../receiving.ts"
@@ -68,84 +69,28 @@ const addWebhooks = async (
   return webhooks
 }
 
-/** What is measured of a program. Processor time is that of a notification, in microseconds. */
-interface Figures {
-  readonly rate: number
-  readonly p99: number
-  readonly sending: number
-  readonly database: number
-}
-
-/** A program, and what it does in a turn. */
-interface Turn {
-  readonly name: DelivererName
-  /** Delivers a backlog for about this many seconds. */
-  readonly backlog: (seconds: number) => Promise<Omit<Figures, "p99">>
-  /** Delivers events while they are published. Returns the 99th percentile of the milliseconds. */
-  readonly trickle: (seconds: number) => Promise<number>
-}
-
-const turnOf = (
-  name: DelivererName,
-  child: Child,
-  receiver: Receiver,
-  database: Database,
-): Turn => {
-  const ask = (task: DelivererTask) => child.ask<DelivererReport>(task)
-  const arrived = async (count: number): Promise<Received> => {
-    const received = await receiver.until(count)
-    if (received.distinct < count) throw new Error(`${name} lost ${count - received.distinct}`)
-    return received
-  }
-  const publish = async (seconds: number): Promise<Received> => {
-    const { distinct } = await receiver.report()
-    const { published } = await ask({ do: "publish", seconds })
-    return arrived(distinct + published)
-  }
-  return {
-    name,
-    backlog: async (seconds) => {
-      const count = Math.ceil(rates[name] * seconds)
-      const filled = await ask({ do: "fill", count })
-      const { distinct } = await receiver.report()
-      const inDatabase = await meterDatabase(database.sql)
-      await ask({ do: "start" })
-      const { rate } = await arrived(distinct + count)
-      // The processes that serve its connections may end with it.
-      const used = await inDatabase()
-      const { system, user } = await ask({ do: "stop" })
-      const sending = system + user - filled.system - filled.user
-      return { rate, sending: sending / count, database: used / count }
-    },
-    trickle: async (seconds) => {
-      await ask({ do: "start" })
-      await publish(seconds / 4)
-      const { latencies } = await publish(seconds)
-      await ask({ do: "stop" })
-      return quantile(latencies, 0.99)
-    },
-  }
-}
+/** What is measured of a program: costs, and the 99th percentile of the milliseconds until arrival. */
+type Figures = Delivered & { readonly p99: number }
 
 const views = {
   rate: { unit: "/s", target: { of: "ratio", atLeast: 1 } },
   p99: { unit: "ms", target: { of: "ratio", atMost: 1 } },
   sending: { unit: "µs CPU", target: undefined },
   database: { unit: "µs CPU", target: undefined },
-} as const satisfies Record<
-  keyof Figures,
-  { readonly unit: string; readonly target: Target | undefined }
+} as const satisfies Partial<
+  Record<keyof Figures, { readonly unit: string; readonly target: Target | undefined }>
 >
 
-const isView = (view: string): view is keyof Figures => view in views
+const isView = (view: string): view is keyof typeof views => view in views
 
 /** A row for each program beside Tenure. */
 const rowsOf = (
-  view: keyof Figures,
-  figures: ReadonlyMap<DelivererName, Figures>,
+  view: keyof typeof views,
+  samples: ReadonlyMap<DelivererName, ReadonlyArray<Figures>>,
 ): ReadonlyArray<Row> => {
   const { target, unit } = views[view]
-  const figureOf = (name: DelivererName) => figures.get(name)?.[view] ?? NaN
+  const figureOf = (name: DelivererName) =>
+    median((samples.get(name) ?? []).map((figures) => figures[view]))
   return names
     .filter((name) => name !== "Tenure")
     .map((name) => ({
@@ -168,43 +113,52 @@ export const queues: Section = {
     }
     await drop()
     const receiver = await startReceiver()
-    const children: Array<Child> = []
-    const turns: Array<Turn> = []
+    const children = new Map<DelivererName, Child>()
     for (const name of names) {
       const webhooks = await addWebhooks(url, name, receiver)
       const setup: DelivererSetup = { url, schema: schemaOf(name), webhooks }
-      const child = await start("./servers/deliverer.ts", { args: [name, JSON.stringify(setup)] })
-      children.push(child)
-      turns.push(turnOf(name, child, receiver, database))
+      const args = [name, JSON.stringify(setup)]
+      children.set(name, await start("./servers/deliverer.ts", { args }))
     }
+
+    /** Delivers a backlog for about this many seconds. */
+    const backlog = async (name: DelivererName, child: Child, span: number): Promise<Delivered> => {
+      const count = Math.ceil(rates[name] * span)
+      await child.ask({ do: "fill", count } satisfies DelivererTask)
+      return deliverBacklog(database, receiver, [child], count)
+    }
+    /** Delivers events while they are published. Returns the 99th percentile of the milliseconds. */
+    const trickle = async ({ ask }: Child, span: number): Promise<number> => {
+      const tell = (task: DelivererTask) => ask<DelivererReport>(task)
+      const publish = async (time: number): Promise<Received> => {
+        const { distinct } = await receiver.report()
+        const { published } = await tell({ do: "publish", seconds: time })
+        return receiver.arrived(distinct + published)
+      }
+      await tell({ do: "start" })
+      await publish(span / 4)
+      const { latencies } = await publish(span)
+      await tell({ do: "stop" })
+      return quantile(latencies, 0.99)
+    }
+
     // Compilation is not measured.
-    for (const { backlog } of turns) await backlog(seconds / 2)
+    for (const [name, child] of children) await backlog(name, child, seconds / 2)
     const samples = new Map<DelivererName, Array<Figures>>(names.map((name) => [name, []]))
     for (let round = 0; round < Math.min(rounds, mostRounds); round++) {
-      for (const { backlog, name, trickle } of turns) {
-        const figures = await backlog(2 * seconds)
-        samples.get(name)?.push({ ...figures, p99: await trickle(3 * seconds) })
+      for (const [name, child] of children) {
+        const delivered = await backlog(name, child, 2 * seconds)
+        samples.get(name)?.push({ ...delivered, p99: await trickle(child, 3 * seconds) })
       }
     }
     const { distinct, total, unverified } = await receiver.report()
-    for (const { stop } of [receiver, ...children]) stop()
+    for (const { stop } of [receiver, ...children.values()]) stop()
     await drop()
     if (total > distinct || unverified > 0) throw new Error("a notification came twice or unsigned")
-    const figures = new Map(
-      [...samples].map(([name, all]) => [
-        name,
-        {
-          rate: median(all.map(({ rate }) => rate)),
-          p99: median(all.map(({ p99 }) => p99)),
-          sending: median(all.map(({ sending }) => sending)),
-          database: median(all.map(({ database: inDatabase }) => inDatabase)),
-        },
-      ]),
-    )
     return {
       rows: Object.keys(views)
         .filter(isView)
-        .flatMap((view) => rowsOf(view, figures)),
+        .flatMap((view) => rowsOf(view, samples)),
     }
   },
 }

@@ -9,7 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { schema } from "../database.ts"
-import type { Row, Section, Target } from "../measurement.ts"
+import type { Row, Section } from "../measurement.ts"
 import { median } from "../rounds.ts"
 
 const root = fileURLToPath(new URL("../../../..", import.meta.url))
@@ -69,47 +69,28 @@ const startServer = async (environment: Readonly<Record<string, string>>): Promi
   return { millis, megabytes }
 }
 
-const profile = "Two thirds of the time are the import of Effect alone."
-
-const rowOf = (
-  measured: string,
-  unit: string,
-  figures: ReadonlyArray<number>,
-  target?: Pick<Target, "atMost" | "profile">,
-): Row => ({
-  measured,
-  unit,
-  figure: median(figures),
-  ...(target === undefined ? {} : { target: { of: "figure", ...target } }),
-})
-
-/** The most that a server should need. */
-interface Most {
-  readonly millis: { readonly atMost: number }
-  readonly megabytes: { readonly atMost: number }
-}
-
-const most: Most = { millis: { atMost: 500 }, megabytes: { atMost: 100 } }
-const mostOnDatabase: Most = { ...most, megabytes: { atMost: 70 } }
-
-const serverRows = (
+/** Rows of starts in a place, with the most that a server should need. */
+const rowsOf = (
   where: string,
   starts: ReadonlyArray<Started>,
-  targets?: Most,
-): ReadonlyArray<Row> => [
-  rowOf(
-    `start of the bundled server, ${where}`,
-    "ms",
-    starts.map(({ millis }) => millis),
-    targets?.millis,
-  ),
-  rowOf(
-    `memory of the idle server, ${where}`,
-    "MB",
-    starts.map(({ megabytes }) => megabytes),
-    targets?.megabytes,
-  ),
-]
+  most: Partial<Started> = {},
+): ReadonlyArray<Row> => {
+  const row = (measured: string, unit: string, name: keyof Started): Row => {
+    const atMost = most[name]
+    return {
+      measured: `${measured}, ${where}`,
+      unit,
+      figure: median(starts.map((one) => one[name])),
+      ...(atMost !== undefined && { target: { of: "figure", atMost } }),
+    }
+  }
+  return [
+    row("start of the bundled server", "ms", "millis"),
+    row("memory of the idle server", "MB", "megabytes"),
+  ]
+}
+
+const profile = "Two thirds of the time are the import of Effect alone."
 
 /** The time of a cold start. */
 export const start: Section = {
@@ -117,30 +98,36 @@ export const start: Section = {
   measure: async (settings) => {
     await run("npm", ["run", "build"], { cwd: root })
     const { url } = await settings.database()
-    const database = { DATABASE_URL: url, DATABASE_SCHEMA: schema }
     const path = await mkdtemp(join(tmpdir(), "tenure-benchmark-"))
     process.on("exit", () => rmSync(path, { recursive: true }))
+    const database = { DATABASE_URL: url, DATABASE_SCHEMA: schema }
     const folder = { DATABASE_URL: `file:${path}` }
     // Creates the tables.
-    await startServer(database)
-    await startServer(folder)
+    for (const environment of [database, folder]) await startServer(environment)
+    const places = [
+      {
+        where: "in memory",
+        in: { DATABASE_URL: "memory:" },
+        most: { millis: 500, megabytes: 100 },
+      },
+      { where: "on PostgreSQL", in: database, most: { millis: 500, megabytes: 70 } },
+      // PGlite is loaded, which takes most of the time, and most of the memory.
+      { where: "in a folder", in: folder, most: {} },
+    ].map((place) => ({ ...place, starts: new Array<Started>() }))
     const imports: Array<number> = []
-    const inMemory: Array<Started> = []
-    const onDatabase: Array<Started> = []
-    const inFolder: Array<Started> = []
     for (let turn = 0; turn < settings.pick(15, 1); turn++) {
       imports.push(await importCore())
-      inMemory.push(await startServer({ DATABASE_URL: "memory:" }))
-      onDatabase.push(await startServer(database))
-      inFolder.push(await startServer(folder))
+      for (const place of places) place.starts.push(await startServer(place.in))
     }
     return {
       rows: [
-        rowOf("import of the core, cold", "ms", imports, { atMost: 100, profile }),
-        ...serverRows("in memory", inMemory, most),
-        ...serverRows("on PostgreSQL", onDatabase, mostOnDatabase),
-        // PGlite is loaded, which takes most of the time, and most of the memory.
-        ...serverRows("in a folder", inFolder),
+        {
+          measured: "import of the core, cold",
+          unit: "ms",
+          figure: median(imports),
+          target: { of: "figure", atMost: 100, profile },
+        },
+        ...places.flatMap(({ most, starts, where }) => rowsOf(where, starts, most)),
       ],
     }
   },

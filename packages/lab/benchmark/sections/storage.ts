@@ -18,40 +18,39 @@ export const measured = {
   publication: "write-ahead log of an event with one delivery",
 } as const
 
+const sizeOf = (table: string): string => `pg_total_relation_size('${schema}.${table}')::float8`
+
 // Tables whose days or parts are tables of their own are measured with these.
-const sizeOf = (table: string): string => `
+const partsOf = (table: string): string => `
   (SELECT coalesce(sum(pg_total_relation_size(relid)), 0)::float8
    FROM pg_partition_tree('${schema}.${table}'))`
 
-interface Sizes {
-  readonly membership: number
-  readonly "audit row": number
-  readonly event: number
-  readonly delivery: number
-  /** How far the log is. */
-  readonly log: number
-}
+/** What is measured of the database, in bytes. The log is what has been written so far. */
+const sizes = {
+  membership: sizeOf("memberships"),
+  auditRow: `${partsOf("audit")} + ${sizeOf("audit")}`,
+  event: partsOf("events"),
+  delivery: sizeOf("deliveries"),
+  log: "pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8",
+} as const
+
+type Sizes = Readonly<Record<keyof typeof sizes, number>>
 
 const sizesOf = async ({ sql }: Database): Promise<Sizes> => {
-  const [sizes] = await sql<Sizes>(
-    `SELECT pg_total_relation_size('${schema}.memberships')::float8 AS membership,
-            ${sizeOf("audit")} + pg_total_relation_size('${schema}.audit')::float8 AS "audit row",
-            ${sizeOf("events")} AS event,
-            pg_total_relation_size('${schema}.deliveries')::float8 AS delivery,
-            pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8 AS log`,
-  )
-  if (sizes === undefined) throw new Error("PostgreSQL does not tell the sizes")
-  return sizes
+  const columns = Object.entries(sizes).map(([name, size]) => `${size} AS "${name}"`)
+  const [found] = await sql<Sizes>(`SELECT ${columns.join(", ")}`)
+  if (found === undefined) throw new Error("PostgreSQL does not tell the sizes")
+  return found
 }
 
 const inFlight = 256
 
-/** Does something for each user, and returns the bytes that each has added. */
+/** Does something for each user. Returns the bytes that each has added. */
 const bytesOf = async (
   database: Database,
   users: ReadonlyArray<string>,
   change: (userId: string) => Promise<unknown>,
-): Promise<Sizes> => {
+): Promise<(name: keyof Sizes) => number> => {
   const before = await sizesOf(database)
   const turns = users.values()
   const loop = async () => {
@@ -59,14 +58,7 @@ const bytesOf = async (
   }
   await Promise.all(Array.from({ length: inFlight }, loop))
   const after = await sizesOf(database)
-  const each = (name: keyof Sizes): number => (after[name] - before[name]) / users.length
-  return {
-    membership: each("membership"),
-    "audit row": each("audit row"),
-    event: each("event"),
-    delivery: each("delivery"),
-    log: each("log"),
-  }
+  return (name) => (after[name] - before[name]) / users.length
 }
 
 const row = (what: keyof typeof measured, figure: number): Row => ({
@@ -79,8 +71,7 @@ const row = (what: keyof typeof measured, figure: number): Row => ({
 export const storage: Section = {
   name: "storage",
   measure: onDatabase(async (database, { events, memberships, webhooks }, { pick }) => {
-    const count = pick(50_000, 100)
-    const users = Array.from({ length: count }, (_, index) => String(index))
+    const users = Array.from({ length: pick(50_000, 100) }, (_, index) => String(index))
     await memberships.createProject(projectId)
     const grants = await bytesOf(database, users, (userId) =>
       memberships.grant({ projectId, userId, endDate }),
@@ -94,12 +85,12 @@ export const storage: Section = {
     )
     return {
       rows: [
-        row("membership", grants.membership),
-        row("auditRow", extensions["audit row"]),
-        row("event", extensions.event),
-        row("delivery", publications.delivery),
-        row("extension", extensions.log),
-        row("publication", publications.log),
+        row("membership", grants("membership")),
+        row("auditRow", extensions("auditRow")),
+        row("event", extensions("event")),
+        row("delivery", publications("delivery")),
+        row("extension", extensions("log")),
+        row("publication", publications("log")),
       ],
     }
   }),

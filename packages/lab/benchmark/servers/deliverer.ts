@@ -2,6 +2,7 @@
 
 import { setTimeout as pause } from "node:timers/promises"
 import { type DelivererSetup, makeDeliverer } from "../alternatives/queues.ts"
+import { announce } from "./server.ts"
 
 /** The tasks, one after the other. */
 export type DelivererTask =
@@ -34,21 +35,12 @@ const publish = async (seconds: number): Promise<number> => {
 }
 
 const perform = async (task: DelivererTask): Promise<number> => {
-  switch (task.do) {
-    case "fill":
-      await deliverer.fill(task.count)
-      return task.count
-    case "publish":
-      return publish(task.seconds)
-    default:
-      await deliverer[task.do]()
-      return 0
-  }
+  if (task.do === "publish") return publish(task.seconds)
+  await (task.do === "fill" ? deliverer.fill(task.count) : deliverer[task.do]())
+  return 0
 }
 
-process.on("message", async (task: DelivererTask) => {
+announce("ready", async (task: DelivererTask) => {
   const published = await perform(task)
-  process.send?.({ published, ...process.cpuUsage() } satisfies DelivererReport)
+  return { published, ...process.cpuUsage() } satisfies DelivererReport
 })
-process.on("disconnect", () => process.exit())
-process.send?.("ready")

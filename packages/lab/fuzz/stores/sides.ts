@@ -29,6 +29,7 @@ import * as Random from "effect/Random"
 import * as Redacted from "effect/Redacted"
 import { emptyTables } from "../../../embedded/test/emptying.ts"
 import { listen } from "../../listening.ts"
+import { makeClock } from "../../timers.ts"
 import { adminToken, token } from "../vocabulary.ts"
 import { type Request, members, operatorToken, projects, receivers } from "./steps.ts"
 
@@ -184,17 +185,7 @@ export const onServer = async (url: string): Promise<Store> => {
 const clockOf = (time: Time): Layer.Layer<never> =>
   Layer.effect(
     Clock.Clock,
-    Clock.clockWith((real) =>
-      Effect.succeed<Clock.Clock>({
-        currentTimeMillisUnsafe: () => time.now,
-        currentTimeMillis: Effect.sync(() => time.now),
-        currentTimeNanosUnsafe: () => BigInt(time.now) * 1_000_000n,
-        currentTimeNanos: Effect.sync(() => BigInt(time.now) * 1_000_000n),
-        monotonicTimeNanosUnsafe: () => BigInt(time.now) * 1_000_000n,
-        monotonicTimeNanos: Effect.sync(() => BigInt(time.now) * 1_000_000n),
-        sleep: (duration) => real.sleep(duration),
-      }),
-    ),
+    Clock.clockWith(({ sleep }) => Effect.succeed(makeClock(sleep, () => time.now))),
   )
 
 /** Randomness whose ids are in the order in which they are made, also those of a millisecond. */
