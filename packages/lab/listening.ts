@@ -2,7 +2,7 @@
 
 import type { Server } from "node:net"
 
-/** The port of a server that listens. */
+/** A listening server's port. */
 export const portOf = (server: Server): number => {
   const address = server.address()
   if (typeof address !== "object" || address === null) throw new TypeError("not a TCP server")

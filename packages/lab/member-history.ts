@@ -1,15 +1,15 @@
 /**
- * Histories of single memberships, written as JSON lines: what clients asked for and what they were told, without
- * anything that only the stores know. A checker of linearizability, such as Porcupine, needs no more.
+ * Single memberships' histories, written as JSON lines: what clients asked for and what they were told, without
+ * anything that only the stores know. A linearizability checker, such as Porcupine, needs no more.
  */
 
 import { appendFileSync } from "node:fs"
 
 /** What concerns a membership. */
 export type Ask =
-  /** A grant or an import: sets the date, also of nobody's membership. */
+  /** A grant or an import: sets the date, also without a membership. */
   | { readonly do: "set"; readonly date: number }
-  /** Sets the date of a membership, if it is the expected one. */
+  /** Sets a membership's date, if it is the expected one. */
   | { readonly do: "extend"; readonly date: number; readonly expects?: number | undefined }
   /** Ends a membership. */
   | { readonly do: "end" }
@@ -27,7 +27,7 @@ export type Ask =
   | { readonly do: "undo"; readonly id: string }
   | { readonly do: "read" }
 
-/** What a client was told: the date that was found instead of the expected one, too. */
+/** What a client was told: the date that was found, if it was not the expected one, too. */
 export type Told =
   | { readonly answer: "done" | "none" | "unknown" }
   | { readonly answer: "found"; readonly found: number }
@@ -45,13 +45,12 @@ export type MemberOperation = Ask &
     readonly return: number | null
   }
 
-/** The history of a membership. */
 export interface MemberHistory {
   /** The run: its kind, its seed, and how it was broken. */
   readonly run: string
   readonly project: string
   readonly user: string
-  /** Whether the checks of this package find nothing wrong with this membership. */
+  /** Whether this package's checks find nothing wrong with this membership. */
   readonly sound: boolean
   readonly operations: ReadonlyArray<MemberOperation>
 }

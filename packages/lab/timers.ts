@@ -9,7 +9,7 @@ interface Timer {
   readonly run: () => void
 }
 
-/** Timers, of which the next one is taken first. */
+/** Timers, the next one first. */
 export interface Timers {
   readonly add: (timer: Timer) => void
   readonly take: () => Timer | undefined
@@ -17,7 +17,7 @@ export interface Timers {
   readonly nextAt: () => number
 }
 
-/** Makes an empty heap of timers. */
+/** Makes an empty heap. */
 export const makeTimers = (): Timers => {
   const heap: Array<Timer> = []
 

@@ -1,4 +1,4 @@
-/** Backlogs of events, published while nobody delivers them, and their deliveries. */
+/** Backlogs, published while nobody delivers, and how they are delivered. */
 
 import { makeEvent, newEventId } from "@tenure/core/internal"
 import { EventType, Outbox, ProjectId } from "@tenure/core/store"
@@ -9,7 +9,7 @@ import type { Child } from "./processes.ts"
 import type { Receiver } from "./receiving.ts"
 import type { DelivererReport, DelivererTask } from "./servers/deliverer.ts"
 
-/** The data of an event: when it was published, and about as much as usual. */
+/** An event's data: when it was published, and about as much as usual. */
 export const data = () => ({ at: Date.now(), padding: "x".repeat(200) })
 
 /** Makes an event. */
@@ -20,7 +20,7 @@ export const eventOf = (projectId: string) => {
   return makeEvent({ id, projectId: ProjectId(projectId), type, at, data: data() })
 }
 
-/** Publishes this many events, of each project in turn. */
+/** Publishes this many events, for each project in turn. */
 export const fillBacklog = (
   { schema, url }: { readonly url: string; readonly schema: string },
   projectIds: ReadonlyArray<string>,
@@ -36,7 +36,7 @@ export const fillBacklog = (
   return Effect.runPromise(Effect.provide(fill, postgres({ url, schema })))
 }
 
-/** How a backlog was delivered. Processor time is that of a delivery, in microseconds. */
+/** How a backlog was delivered. Processor time is in microseconds a delivery. */
 export interface Delivered {
   /** Deliveries a second. */
   readonly rate: number
@@ -47,7 +47,7 @@ export interface Delivered {
   readonly database: number
 }
 
-/** Has senders start or stop. Returns the microseconds of processor time that they have used so far. */
+/** Has senders start or stop. Returns their processor time so far, in microseconds. */
 const tell = async (senders: ReadonlyArray<Child>, task: "start" | "stop"): Promise<number> => {
   const reports = await Promise.all(
     senders.map(({ ask }) => ask<DelivererReport>({ do: task } satisfies DelivererTask)),

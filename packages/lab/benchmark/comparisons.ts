@@ -72,13 +72,13 @@ export type Theme = keyof typeof colours
 
 export const themes: ReadonlyArray<Theme> = ["light", "dark"]
 
-// In pixels. Each comparison has two lines of text.
+// In pixels. Each comparison has two lines.
 const [margin, barStart, barWidth, rowHeight, firstRow] = [20, 370, 420, 46, 84]
 
 const write = (x: number, y: number, words: string, style: string): string =>
   `<text x="${x.toFixed(1)}" y="${y}" ${style}>${words}</text>`
 
-/** Draws how many times better Tenure is than the best alternative of each comparison, as SVG. */
+/** Draws how many times better Tenure is than the best alternative in each comparison, as SVG. */
 export const pictureOf = (comparisons: ReadonlyArray<Comparison>, theme: Theme): string => {
   const { background, bar, muted, text } = colours[theme]
   const best = comparisons.flatMap(({ alternatives: [first], title }) =>

@@ -17,7 +17,6 @@ export const schema = "benchmark"
 /** Clients at the same time. */
 export const clients = 64
 
-/** The end date of extensions. */
 export const endDate = "2099-01-01T00:00:00.000Z"
 
 /** Connections to the database. */
@@ -64,13 +63,13 @@ export const connect = async (url: string): Promise<Database> => {
   }
 }
 
-// Linux counts in hundredths of a second.
+// Linux counts 100 ticks a second.
 const tickMicros = 10_000
 
-/** The processor time of a process in microseconds, or 0 where the system does not tell. */
+/** A process's processor time in microseconds, or 0 where the system does not tell. */
 const cpuOf = async (pid: number): Promise<number> => {
   const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "")
-  // What comes before is the name of the program, which may contain spaces.
+  // The program's name comes before, and may contain spaces.
   const [, user = 0, system = 0] = /\) (?:\S+ ){11}(\d+) (\d+)/.exec(stat) ?? []
   return tickMicros * (Number(user) + Number(system))
 }
@@ -145,7 +144,7 @@ export const fill = async (
 /** Any of so many members, whose ids are 1 and so on. */
 export const anyOf = (members: number): string => String(1 + Math.floor(Math.random() * members))
 
-/** A contestant that extends any members of a project. */
+/** A contestant that extends a project's members. */
 export const extending = (
   name: string,
   { memberships }: Tenure,

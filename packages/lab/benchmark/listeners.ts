@@ -1,5 +1,5 @@
 /**
- * A process that has many listeners to Server-Sent Events. It reads no more of an event than it must, so
+ * A process that has many listeners to Server-Sent Events. It reads only as much as it must, so
  * that it is not the bottleneck.
  */
 
@@ -11,7 +11,7 @@ import { announce } from "./servers/server.ts"
 export interface Opening {
   readonly _tag: "Open"
   readonly port: number
-  /** One request for each connection, as text of single bytes that can be sent as it is. */
+  /** One request for each connection, as text whose characters are bytes. */
   readonly requests: ReadonlyArray<string>
 }
 
@@ -53,7 +53,7 @@ const count = (block: string): void => {
   if (received === awaited?.events) awaited.done()
 }
 
-/** Opens a connection, and returns the head of its response. */
+/** Opens a connection. Returns the response's head. */
 const open = (port: number, request: string): Promise<string> =>
   new Promise((resolve, reject) => {
     const socket = connect({ port, host: "127.0.0.1" })

@@ -1,6 +1,6 @@
 /**
  * A process that keeps a server busy, with one request in flight on each connection. It writes
- * prepared bytes and reads no more of a response than it must, so that it is never the bottleneck.
+ * prepared bytes and reads only as much as it must, so that it is never the bottleneck.
  */
 
 import { connect } from "node:net"
@@ -20,19 +20,19 @@ export interface Load {
 /** The responses. */
 export interface Answered {
   readonly responses: number
-  /** Responses with a status other than 200, and the first of them. */
+  /** Responses with a status other than 200, and the first one. */
   readonly failures: number
   readonly firstFailure: string | undefined
   readonly seconds: number
-  /** How long 99 % of the responses took at most, in milliseconds. */
+  /** The 99th percentile of the milliseconds until a response. */
   readonly p99: number
-  /** Share of one processor that the generator used. */
+  /** The generator's share in one processor. */
   readonly busy: number
 }
 
 const success = "HTTP/1.1 200"
 
-/** The length of the response that a text begins with, if all of it is there. */
+/** The length of the response at a text's beginning, if it is complete. */
 const lengthOf = (text: string): number | undefined => {
   const end = text.indexOf("\r\n\r\n")
   if (end < 0) return undefined

@@ -1,5 +1,5 @@
 /**
- * Measures sections by name, or all of them. With `--smoke` everything runs once on a small scale, to see that it works;
+ * Measures sections by name, or all. With `--smoke` everything runs once on a small scale, to see that it works;
  * its figures mean nothing. With `--large` things grow to ten million memberships. With `--docs` the latest results of
  * each section go into the documentation: after the named sections were measured, or without measuring if none is
  * named.
@@ -60,7 +60,7 @@ const settings: Settings = {
   database: () => (opening ??= openDatabase()),
 }
 
-// Those of smoke runs are kept apart.
+// Smoke runs have their own.
 const folder = isSmoke ? new URL("smoke/", lastRun) : lastRun
 
 /** Measures a section, and keeps its results. Another one may still succeed if it fails. */

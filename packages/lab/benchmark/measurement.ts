@@ -17,11 +17,11 @@ export interface Target {
   readonly profile?: string
 }
 
-/** One line of the table. */
+/** A line in the table. */
 export interface Row {
   readonly measured: string
   readonly unit: string
-  /** The figure of Tenure. */
+  /** Tenure's figure. */
   readonly figure: number
   /** The figure that it is compared with. */
   readonly yardstick?: { readonly name: string; readonly figure: number }
@@ -37,7 +37,6 @@ export interface Judged extends Row {
   readonly verdict: Verdict
 }
 
-/** The results of a section. */
 export interface Findings {
   readonly rows: ReadonlyArray<Row>
 }
@@ -54,7 +53,7 @@ export interface Settings {
   readonly database: () => Promise<Database>
 }
 
-/** A part of the program that can be asked for by its name. */
+/** A part that can be measured by its name. */
 export interface Section {
   readonly name: string
   readonly measure: (settings: Settings) => Promise<Findings>
@@ -74,14 +73,13 @@ export const judged = (row: Row): Judged => {
   }
 }
 
-/** The figures of a score. */
 const views = {
   rate: { unit: "/s", of: ({ rate }: Score) => rate },
   time: { unit: "µs", of: ({ rate }: Score) => 1_000_000 / rate },
   cpu: { unit: "µs CPU", of: ({ cpu }: Score) => cpu },
 }
 
-/** A figure of a score: operations per second, or the time or processor time of one operation. */
+/** A score's figure: operations per second, or an operation's time or processor time. */
 export type View = keyof typeof views
 
 /** One row for each peer. */
@@ -99,7 +97,7 @@ export const rowsOf = (
   })
 }
 
-/** A ratio of rates, and its confidence interval. */
+/** A ratio between rates, and its confidence interval. */
 export const ratioRows = (
   measured: string,
   { least, median, most }: Ratio,

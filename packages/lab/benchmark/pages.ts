@@ -1,4 +1,4 @@
-/** The parts of pages that follow from results: the tables, and the picture of the comparisons. */
+/** What pages show from results: the tables, and the comparisons' picture. */
 
 import { mkdir, readFile, writeFile } from "node:fs/promises"
 import { type Comparison, comparisonsOf, pictureOf, themes, unansweredOf } from "./comparisons.ts"
@@ -21,7 +21,6 @@ export const userPage = new URL("../../../docs/performance.md", import.meta.url)
 /** The page for maintainers. */
 export const figuresPage = new URL("FIGURES.md", import.meta.url)
 
-/** The folder of the picture on the page for users. */
 export const pictures = new URL("performance/", userPage)
 
 const listOf = (texts: ReadonlyArray<string>): string =>
@@ -52,7 +51,7 @@ const sectionOf = ({ name, rows }: Measured): ReadonlyArray<string> => {
 
 const [begin, end] = ["<!-- from results.json -->", "<!-- until here -->"]
 
-/** Replaces the part of a page between its two comments. */
+/** Replaces what stands between a page's two comments. */
 const replaceIn = (page: string, parts: ReadonlyArray<string>): string => {
   const [before, rest] = page.split(begin)
   const after = rest?.split(end)[1]
@@ -60,7 +59,7 @@ const replaceIn = (page: string, parts: ReadonlyArray<string>): string => {
   return [`${before}${begin}`, ...parts, `${end}${after}`].join("\n\n")
 }
 
-/** Puts the tables of all sections into the page for maintainers. */
+/** Puts all tables into the page for maintainers. */
 export const withFigures = (page: string, results: Results): string => {
   const { sections } = results
   const summary = summaryOf(rowsIn(results).map(judged))
@@ -103,7 +102,7 @@ const rewrite = async (page: URL, change: (text: string) => string): Promise<voi
  * Replaces each section that the documentation shows by the latest one from this machine, if that is later, and writes
  * the pages and the picture anew. Sections may have been measured apart.
  *
- * @param names - the names of all sections
+ * @param names - all sections' names
  */
 export const publish = async (names: ReadonlyArray<string>): Promise<void> => {
   const runs = await Promise.all([shown, lastRun].map(readResults))

@@ -6,7 +6,7 @@ import type { Answered, Load } from "./load-generator.ts"
 import type { Contestant } from "./rounds.ts"
 import { requests as requestsOfAll } from "./servers/workload.ts"
 
-/** A process that answers each message with one of its own. */
+/** A process that answers each message with another. */
 export interface Child {
   readonly ask: <Answer>(question: object) => Promise<Answer>
   readonly stop: () => void
@@ -30,7 +30,7 @@ export const stopAll = (): void => {
   for (const child of running) if (child.connected) child.disconnect()
 }
 
-/** Starts a module of this folder in a process. Also returns the first message that it sends. */
+/** Starts a module from this folder in a process. Also returns the first message that it sends. */
 export const start = async <Greeting>(
   module: string,
   options: { readonly args?: ReadonlyArray<string>; readonly flags?: ReadonlyArray<string> } = {},
@@ -44,7 +44,7 @@ export const start = async <Greeting>(
   })
   running.add(child)
   child.once("exit", () => running.delete(child))
-  // Nobody reads the log of a server, but it must not fill the pipe.
+  // Nobody reads a server's log, but it must not fill the pipe.
   child.stdout?.resume()
   const greeting = await nextMessage<Greeting>(child)
   return {
@@ -60,7 +60,7 @@ export const start = async <Greeting>(
 /** A server from the folder `servers`. */
 export interface ServerProcess {
   readonly port: number
-  /** Microseconds of processor time used so far. */
+  /** Returns the microseconds on a processor so far. */
   readonly cpu: () => Promise<number>
   readonly stop: () => void
 }
@@ -91,7 +91,7 @@ export const generate = async (generator: Child, load: Load, name: string): Prom
   return answered
 }
 
-/** A contestant that is asked over HTTP: throughput, and the processor time of the server alone. */
+/** A contestant that is asked over HTTP: throughput, and the server's processor time alone. */
 export const overHttp = (
   name: string,
   server: ServerProcess,

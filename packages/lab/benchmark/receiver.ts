@@ -9,18 +9,17 @@ import * as Result from "effect/Result"
 import { listen } from "../listening.ts"
 import { announce } from "./servers/server.ts"
 
-/** The report of the receiver. */
 export interface Arrivals {
   readonly total: number
   readonly distinct: number
   readonly unverified: number
-  /** Milliseconds from the commit to the arrival, of those that arrived since the last report. */
+  /** Milliseconds from commit to arrival, for what arrived since the last report. */
   readonly latencies: ReadonlyArray<number>
-  /** When the first of those arrived. */
+  /** When the first one since then arrived. */
   readonly firstAt: number | undefined
   /** When the last one arrived. */
   readonly lastAt: number | undefined
-  /** Microseconds of processor time used so far. */
+  /** Microseconds on a processor so far. */
   readonly cpu: number
 }
 

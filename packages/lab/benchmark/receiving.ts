@@ -1,4 +1,4 @@
-/** The receiving process of notifications. */
+/** The process that receives notifications. */
 
 import { randomBytes } from "node:crypto"
 import { setTimeout as pause } from "node:timers/promises"

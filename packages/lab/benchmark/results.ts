@@ -1,4 +1,4 @@
-/** The results of runs, and the files that keep them. */
+/** Results, and the files that keep them. */
 
 import { existsSync } from "node:fs"
 import { mkdir, readFile, writeFile } from "node:fs/promises"
@@ -13,15 +13,15 @@ export interface Measured extends Findings {
   readonly on: string
 }
 
-/** The results of one run, or of several. */
+/** What one run found, or several. */
 export interface Results {
   readonly sections: ReadonlyArray<Measured>
 }
 
-/** The folder of the latest results of each section on this machine. */
+/** The folder for each section's latest results on this machine. */
 export const lastRun = new URL("results/", import.meta.url)
 
-/** The folder of the results that the documentation shows. */
+/** The folder for the results that the documentation shows. */
 export const shown = new URL("figures/", import.meta.url)
 
 /** This machine, in words. */
@@ -30,11 +30,10 @@ export const thisMachine = (): string => {
   return `Node ${process.versions.node} and ${more.length + 1} × ${processor}`
 }
 
-/** The rows of all sections. */
 export const rowsIn = ({ sections }: Results): ReadonlyArray<Row> =>
   sections.flatMap(({ rows }) => rows)
 
-/** The latest results of each section, in the order of these names. */
+/** Each section's latest results, in the order of these names. */
 export const latest = (runs: ReadonlyArray<Results>, names: ReadonlyArray<string>): Results => {
   const found = new Map<string, Measured>()
   for (const section of runs.flatMap(({ sections }) => sections)) {
@@ -57,7 +56,7 @@ export const writeResults = async (folder: URL, results: Results): Promise<void>
   await writeFile(new URL(file, folder), `${JSON.stringify(results, undefined, 2)}\n`)
 }
 
-/** Adds the results of a section to those in a folder, in place of its earlier ones. */
+/** Puts a section's results into a folder, in place of its earlier ones. */
 export const addResults = async (folder: URL, measured: Measured): Promise<void> => {
   const { sections } = await readResults(folder)
   const others = sections.filter(({ name }) => name !== measured.name)

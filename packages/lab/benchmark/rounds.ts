@@ -1,21 +1,21 @@
 /** Comparisons: contestants take turns in several rounds, and the medians are compared. */
 
-/** The work of a contestant in one round. */
+/** A contestant's work in one round. */
 export interface Sample {
   /** Operations a second. */
   readonly rate: number
-  /** Microseconds of processor time for each operation, where that was measured. */
+  /** Microseconds on a processor for each operation, where that was measured. */
   readonly cpu: number
 }
 
-/** One of those that are compared. */
+/** What is compared. */
 export interface Contestant {
   readonly name: string
   /** Works for about this many seconds. */
   readonly run: (seconds: number) => Promise<Sample>
 }
 
-/** The score of a contestant: the medians of all rounds. */
+/** A contestant's medians in all rounds. */
 export interface Score extends Sample {
   readonly name: string
 }
@@ -35,7 +35,7 @@ export interface Rounds {
 /** Shorter rounds, for work in one process, which settles soon. */
 export const brief = ({ rounds, seconds }: Rounds): Rounds => ({ rounds, seconds: seconds / 4 })
 
-/** The value below which a share of the values lies. */
+/** The value below which a share lies. */
 export const quantile = (values: ReadonlyArray<number>, share: number): number =>
   values.toSorted((one, other) => one - other)[Math.floor(share * (values.length - 1))] ?? NaN
 
@@ -47,7 +47,7 @@ const scoreOf = (name: string, samples: ReadonlyArray<Sample>): Score => ({
   cpu: median(samples.map(({ cpu }) => cpu)),
 })
 
-/** Lets contestants take turns. The machine may be noisy; it is so for all of them. */
+/** Lets contestants take turns. If the machine is noisy, it is so for all. */
 export const takeTurns = async (
   contestants: ReadonlyArray<Contestant>,
   { rounds, seconds }: Rounds,
@@ -70,14 +70,14 @@ export const compare = async (
   return { tenure: first ?? scoreOf(tenure.name, []), peers: others }
 }
 
-/** A ratio, and what it is between with a confidence of 95 %. */
+/** A ratio with its bounds at 95 % confidence. */
 export interface Ratio {
   readonly median: number
   readonly least: number
   readonly most: number
 }
 
-/** Works out the median of ratios and its confidence interval, whatever their distribution is. */
+/** Computes the median and its confidence interval, for any distribution. */
 export const ratioOf = (ratios: ReadonlyArray<number>): Ratio => {
   const sorted = ratios.toSorted((one, other) => one - other)
   // How many values are below the median is distributed binomially: this many, but for 2.5 %.
@@ -90,7 +90,7 @@ export const ratioOf = (ratios: ReadonlyArray<number>): Ratio => {
 }
 
 /**
- * Compares the rates of two contestants in many short pairs, each in the other order than the one before:
+ * Compares two contestants' rates in many short pairs, each in the other order than the one before:
  * noise that lasts longer than a pair is noise for both.
  */
 export const inPairs = async (
@@ -138,7 +138,7 @@ export const loops = (
     return done
   })
 
-/** Runs batches of operations for about this many seconds, so that reading the clock costs nothing. */
+/** Runs batches for about this many seconds, so that reading the clock costs nothing. */
 export const batches = (size: number, seconds: number, batch: () => unknown): Promise<Sample> =>
   sample(async () => {
     const end = performance.now() + 1000 * seconds

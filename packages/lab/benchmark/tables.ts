@@ -1,4 +1,4 @@
-/** The tables of rows, on a terminal and as Markdown. */
+/** Tables, on a terminal and as Markdown. */
 
 import type { Judged, Target } from "./measurement.ts"
 
@@ -71,7 +71,7 @@ const straight = (lines: ReadonlyArray<Cells>, isRight: IsRight): ReadonlyArray<
   )
 }
 
-/** Prints lines of cells as Markdown. The first one is the head. */
+/** Prints lines as Markdown. The first one is the head. */
 export const markdownOf = (lines: ReadonlyArray<Cells>, isRight: IsRight): string => {
   const [head = [], ...body] = straight(lines, isRight)
   const rule = head.map(({ length }, column) =>
@@ -86,7 +86,7 @@ const linesOf = (rows: ReadonlyArray<Judged>) => [columns, ...rows.map(cellsOf)]
 export const markdownTable = (rows: ReadonlyArray<Judged>): string =>
   markdownOf(linesOf(rows), isFigure)
 
-/** Prints rows as lines of equal columns. */
+/** Prints rows with equal columns. */
 export const plainTable = (rows: ReadonlyArray<Judged>): string =>
   straight(linesOf(rows), isFigure)
     .map((cells) => cells.join("  ").trimEnd())

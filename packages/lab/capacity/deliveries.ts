@@ -17,7 +17,7 @@ import { run } from "./simulated.ts"
 export interface Costs {
   /** A claim in the database, and what each delivery adds to it. */
   readonly claim: { readonly fixed: number; readonly each: number }
-  /** The settlement of a delivery in the database. */
+  /** A settlement in the database. */
   readonly settlement: number
   /** A delivery in the process that sends it. */
   readonly sending: number
@@ -30,7 +30,7 @@ export interface Costs {
 /** What is simulated. */
 export interface Setup {
   readonly processes: number
-  /** Of as many projects. There is always something to deliver to each. */
+  /** Each in its own project. There is always something to deliver to each. */
   readonly webhooks: number
   /** How long receivers take to answer. */
   readonly delayMillis: number
@@ -41,7 +41,7 @@ export interface Setup {
   readonly processors: { readonly of: "everything" | "database"; readonly count: number }
 }
 
-// Webhooks are registered, and never asked to deliver: the dispatchers of processes do.
+// Webhooks are registered, and never asked to deliver: the processes' dispatchers do.
 const services = Webhooks.layer().pipe(
   Layer.provide(
     Layer.succeed(Dispatcher, { cancel: () => Effect.void, flush: () => Effect.succeed(0) }),
@@ -57,7 +57,7 @@ const services = Webhooks.layer().pipe(
 const settlingInSeconds = 3
 const countedSeconds = 2
 
-/** Is busy for so long, when it is its turn at all of these. */
+/** Is busy for so long, once it has its turn everywhere. */
 const busy = (places: ReadonlyArray<Semaphore.Semaphore>, micros: number): Effect.Effect<void> =>
   places.reduceRight<Effect.Effect<void>>(
     (work, place) => place.withPermit(work),
@@ -69,7 +69,7 @@ interface Settled {
   count: number
 }
 
-/** A process's part of the outbox in the database, whose processors all processes share. */
+/** A process's part in the outbox in the database, whose processors all processes share. */
 const partOf = (
   outbox: Outbox["Service"],
   costs: Costs,
@@ -111,7 +111,7 @@ const transportOf = (
     ),
 })
 
-/** Registers the webhooks of a process, and publishes enough to deliver. */
+/** Registers a process's webhooks, and publishes enough to deliver. */
 const fill = Effect.fnUntraced(function* (setup: Setup, process: number, each: number) {
   const origin = { origin: hostOrigin, at: 0 }
   const projects = yield* MembershipStore

@@ -1,4 +1,4 @@
-/** What a load leaves on disk and writes to the log: multiplication, of what was measured. */
+/** What a load leaves on disk and writes to the log: measured figures, multiplied. */
 
 import type { Row } from "../benchmark/measurement.ts"
 import { measured } from "../benchmark/sections/storage.ts"
@@ -21,7 +21,7 @@ export interface Taken {
   readonly audit: number
   readonly events: number
   readonly deliveries: number
-  /** Bytes of the write-ahead log a second, without copies of whole pages. */
+  /** Bytes a second in the write-ahead log, without copies of whole pages. */
   readonly log: number
 }
 
@@ -33,7 +33,7 @@ export interface ServerCosts {
   readonly delivery: number
 }
 
-/** How many processors a server has, and which part of their time may be used: the rest is for what comes at once. */
+/** How many processors a server has, and which share may be used: the rest is for what comes at once. */
 const server = { processors: 16, share: 0.5 }
 
 /** Returns how many servers a load takes. */

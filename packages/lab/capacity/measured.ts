@@ -1,4 +1,4 @@
-/** What was measured on one machine: the costs of the model, and the rates that it is checked against. */
+/** What was measured on one machine: the model's costs, and the rates that it is checked against. */
 
 import type { Row } from "../benchmark/measurement.ts"
 import { cases, costOf, measuredOf } from "../benchmark/sections/delivery-rates.ts"
@@ -12,7 +12,7 @@ export interface Point {
   readonly rate: number
 }
 
-/** Returns the figure of a row. */
+/** Returns a row's figure. */
 export const figureOf = (rows: ReadonlyArray<Row>, measured: string): number => {
   const row = rows.find((one) => one.measured === measured)
   if (row === undefined) throw new Error(`"${measured}" was not measured`)
@@ -22,7 +22,7 @@ export const figureOf = (rows: ReadonlyArray<Row>, measured: string): number => 
 // On one machine, a round trip is little more than the work.
 const roundTrip = 300
 
-/** The costs by which claims of different sizes, and a delivery, took what they took. */
+/** The costs that follow from claims with different sizes, and from a delivery. */
 export const costsOf = (rows: ReadonlyArray<Row>): Costs => {
   const claimOf = (name: string) => ({
     micros: figureOf(rows, costOf(name, "claim")),
@@ -45,7 +45,7 @@ export const deliveryLogOf = (rows: ReadonlyArray<Row>): number =>
   figureOf(rows, costOf("20 webhooks", "logBytes"))
 
 /**
- * What was measured of one database, on one machine with so many processors. What is not on the page yet
+ * What was measured on one database, on one machine with so many processors. What is not on the page yet
  * is left out.
  */
 export const pointsOf = (rows: ReadonlyArray<Row>, count: number): ReadonlyArray<Point> =>

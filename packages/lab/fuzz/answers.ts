@@ -1,4 +1,4 @@
-/** Reads answers from the bytes of a connection. */
+/** Reads answers from a connection's bytes. */
 
 /** An answer as received. */
 export interface Answer {
@@ -30,7 +30,7 @@ interface Extent {
   readonly end: number
 }
 
-/** Joins the chunks of a body. Returns `undefined` if it is not complete. */
+/** Joins a body's chunks. Returns `undefined` if it is not complete. */
 const readChunks = (bytes: Buffer, start: number): Extent | undefined => {
   const chunks: Array<Buffer> = []
   for (let position = start; ;) {
@@ -65,7 +65,7 @@ const readBody = (
 /**
  * Parses the answers in some bytes, without the informational ones.
  *
- * @param methods - the method of each request, because an answer to HEAD has no body
+ * @param methods - each request's method, because an answer to HEAD has no body
  * @param isClosed - whether the server has closed the connection, which ends a body without a length
  */
 export const parseAnswers = (

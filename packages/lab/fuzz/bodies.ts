@@ -1,4 +1,4 @@
-/** Bodies of requests: valid ones, near misses, and what no parser should accept. */
+/** Request bodies: valid ones, near misses, and what no parser should accept. */
 
 import * as fc from "fast-check"
 import { values, words } from "./vocabulary.ts"
@@ -43,7 +43,7 @@ const odd = fc.constantFrom<unknown[]>(
 const valuesOf = (names: string, value: fc.Arbitrary<unknown>) =>
   Object.fromEntries(words(names).map((name) => [name, value]))
 
-/** Fields of the other operations, valid ones and others. */
+/** Fields for the other operations, valid ones and others. */
 const fields = fc.record(
   {
     ...valuesOf("extend end_date expected_end_date since expires_at", date),
@@ -53,7 +53,7 @@ const fields = fc.record(
   { requiredKeys: [] },
 )
 
-/** What some of the other operations expect. */
+/** What some other operations expect. */
 const expected = fc.oneof(
   date.map((end_date) => ({ end_date })),
   fc.tuple(date, date).map(([extend, expected_end_date]) => ({ extend, expected_end_date })),
@@ -66,7 +66,7 @@ const expected = fc.oneof(
   odd.map((projects) => ({ projects, role: "client" })),
 )
 
-/** Lines of an import. */
+/** Import lines. */
 const lines = fc
   .array(
     fc.oneof(
@@ -97,7 +97,7 @@ const nested = fc
 
 const valid = '{"extend":"2099-01-01T00:00:00.000Z"}'
 
-/** Text that is no body of the API, or only just one. */
+/** Text that is no valid body, or only just one. */
 const texts: ReadonlyArray<string> = [
   ...words(String.raw`
     { } null [] {} undefined NaN extend=1 {"extend":} {"extend":1,} {"extend":01}

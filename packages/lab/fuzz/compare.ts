@@ -1,16 +1,15 @@
-/** Compares the replies of hosts to the same bytes. */
+/** Compares how hosts reply to the same bytes. */
 
 import type { Exchange, Reply } from "./connection.ts"
 import { type Shape, faultsOf, shapeOf } from "./shape.ts"
 import { adminToken, token } from "./vocabulary.ts"
 
-/** The reply of a host. */
 export interface HostReply {
   readonly host: string
   readonly reply: Reply
 }
 
-/** Two answers that differ, one of them of the first host. */
+/** Two answers that differ, one from the first host. */
 interface Difference {
   readonly host: string
   readonly exchange: Exchange
@@ -39,7 +38,7 @@ const isRefused = (shape: Shape | undefined): boolean =>
 const mayBe = ({ exchange, expected, index }: Difference, status: number, code: string): boolean =>
   expected?.code === code || (exchange.methods[index] === "HEAD" && expected?.status === status)
 
-/** The path that the URL of a web request has. */
+/** The path in a web request's URL. */
 const normalizedPath = (target: string): string | undefined =>
   URL.parse(/^[a-z]+:/i.test(target) ? target : `http://localhost${target}`)?.pathname
 

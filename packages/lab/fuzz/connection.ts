@@ -8,11 +8,11 @@ import { type Answer, type Parsed, parseAnswers } from "./answers.ts"
 export interface Exchange {
   /** The bytes, in the pieces that they are sent in. */
   readonly packets: ReadonlyArray<Buffer>
-  /** The method of each request. */
+  /** Each request's method. */
   readonly methods: ReadonlyArray<string>
-  /** The target of each request. */
+  /** Each request's target. */
   readonly targets: ReadonlyArray<string>
-  /** Whether the bytes end in the middle of a request. The client then ends its side. */
+  /** Whether the bytes end within a request. The client then ends its side. */
   readonly isCut: boolean
   /** Whether nothing but valid requests is sent, so that the connection may be used again. */
   readonly isValid: boolean
@@ -26,7 +26,6 @@ export interface Reply extends Parsed {
   readonly previous?: Exchange | undefined
 }
 
-/** A client of one server. */
 export interface Client {
   /** Sends an exchange, and once more if the server has closed the connection without an answer. */
   readonly send: (exchange: Exchange) => Promise<Reply>
@@ -52,7 +51,7 @@ const open = (port: number): Promise<Socket> =>
     })
   })
 
-/** Writes the packets, each in a turn of its own. */
+/** Writes the packets, each in its own turn. */
 const write = async (socket: Socket, { isCut, packets }: Exchange): Promise<void> => {
   for (const packet of packets) {
     if (!socket.writable) return
@@ -93,7 +92,7 @@ interface Connection {
   readonly previous?: Exchange
 }
 
-/** Makes a client of the server on a port of this machine. */
+/** Makes a client for the server on a port. */
 export const makeClient = (port: number, deadline = deadlineMillis): Client => {
   const idle: Array<Connection> = []
 

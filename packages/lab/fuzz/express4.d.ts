@@ -1,4 +1,4 @@
-/** Express 4 has no types. What is used of it has the same types in Express 5. */
+/** Express 4 has no types. What is used has the same types in Express 5. */
 declare module "express4" {
   import express from "express"
 

@@ -133,7 +133,7 @@ const onEffect: Start = async (options) => {
   return { port: address.port, tenure, close: () => runtime.dispose() }
 }
 
-/** The hosts by name. Answers are compared with those of the first one. */
+/** The hosts by name. Answers are compared with the first one's. */
 const starts: ReadonlyArray<readonly [name: string, start: Start]> = [
   ["serve", alone],
   ["node:http", middleware],
@@ -161,7 +161,7 @@ const startOne = async (name: string, start: Start, options: TenureOptions): Pro
   await fill(tenure)
   const { webhooks } = tenure
   const createWebhook = async () => (await webhooks.create({ projectId, url })).id
-  // One stays, so that the list always shows the shape of its items.
+  // One stays, so that the list always has an item.
   const kept = await createWebhook()
   const deleteWebhooks = async () => {
     for (const { id: webhookId } of await webhooks.list({ projectId })) {
@@ -171,6 +171,6 @@ const startOne = async (name: string, start: Start, options: TenureOptions): Pro
   return { name, port, createWebhook, deleteWebhooks, close }
 }
 
-/** Starts every host, each on stores of its own. */
+/** Starts every host, each on its own stores. */
 export const startHosts = (options: TenureOptions): Promise<ReadonlyArray<Host>> =>
   Promise.all(starts.map(([name, start]) => startOne(name, start, options)))

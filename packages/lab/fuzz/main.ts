@@ -1,6 +1,6 @@
 /**
  * Fuzzes every host with the same requests. Fails if there is a difference, a server error, or no
- * answer within five seconds. With `--limits`, the rate limits are those of production. The first
+ * answer within five seconds. With `--limits`, the rate limits are as in production. The first
  * `--failures` are printed.
  */
 

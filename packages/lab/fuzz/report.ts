@@ -1,4 +1,4 @@
-/** Tells of a failure, so that somebody can repeat it. */
+/** Reports a failure, so that somebody can repeat it. */
 
 import type { Answer } from "./answers.ts"
 import type { Exchange } from "./connection.ts"
@@ -15,7 +15,7 @@ const packetsOf = ({ packets }: Exchange): ReadonlyArray<string> =>
 
 const describe = ({ body, status }: Answer): string => `${status} ${body.slice(0, 400)}`
 
-/** Returns the seed, what is wrong, the bytes as literals of JavaScript, and all answers. */
+/** Returns the seed, what is wrong, the bytes as JavaScript literals, and all answers. */
 export const report = (seed: number, { exchange, problems, replies }: Failure): string =>
   [
     `Failure with seed ${seed}:`,

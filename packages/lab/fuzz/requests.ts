@@ -1,4 +1,4 @@
-/** Exchanges: operations of the API whose parts are changed, put together as bytes. */
+/** Exchanges: API operations whose parts are changed, put together as bytes. */
 
 import { METHODS } from "node:http"
 import * as fc from "fast-check"
@@ -7,7 +7,7 @@ import type { Exchange } from "./connection.ts"
 import { type Line, line } from "./targets.ts"
 import { adminToken, token, webhookPlaceholder, words } from "./vocabulary.ts"
 
-/** How the length of a body is announced, and the body as it is sent. */
+/** How a body's length is announced, and the body as it is sent. */
 interface Framing {
   readonly fields: ReadonlyArray<string>
   readonly sent: Buffer
@@ -17,13 +17,13 @@ interface Framing {
   readonly isValid: boolean
 }
 
-/** Lines of a header, most of which are usual. */
+/** Header lines, mostly usual ones. */
 type Lines = fc.Arbitrary<ReadonlyArray<string>>
 
 const weighted = <A>(...parts: ReadonlyArray<readonly [weight: number, fc.Arbitrary<A>]>) =>
   fc.oneof(...parts.map(([weight, arbitrary]) => ({ weight, arbitrary })))
 
-/** One of these values of a field, one line for each. */
+/** A line for each value. */
 const field = (name: string, ...values: ReadonlyArray<string>) =>
   values.map((value) => [`${name}${value}`])
 
@@ -131,7 +131,7 @@ const host: Lines = weighted<ReadonlyArray<string>>(
   [1, fc.constantFrom<string[][]>([], ...field("Host:", "", " a@b", " a b", " \xe9"))],
 )
 
-/** Lines of fields, and whether they leave the request valid. */
+/** Field lines, and whether they leave the request valid. */
 const fields: fc.Arbitrary<{ readonly lines: ReadonlyArray<string>; readonly isValid: boolean }> =
   fc
     .tuple(
@@ -180,7 +180,7 @@ const chunked = (content: Buffer): fc.Arbitrary<Framing> =>
     }))
 
 const faultyChunks = (content: Buffer): ReadonlyArray<Framing> =>
-  // A bar stands for the end of a line, a tilde for half of one.
+  // A bar stands for a line's end, a tilde for half a one.
   words("g| -1| | fffffffffffffffff| 0x5| 5~hello|0|| 5|hello0|| 2|hello|0|| 5;|hello|0||").map(
     (text) => ({
       fields: chunkedField,
@@ -283,7 +283,7 @@ const followed = request.filter(({ bytes }) => !bytes.includes(final))
 
 const namesWebhook = ({ bytes }: Request): boolean => bytes.includes(webhookPlaceholder)
 
-// The first may delete the webhook, or publish an event: what the second showed of it would depend on the time.
+// The first may delete the webhook, or publish an event: what the second showed would depend on the time.
 const pair = fc.tuple(followed, request).filter(([, second]) => !namesWebhook(second))
 
 /** Exchanges with one request, and some with two at once. */

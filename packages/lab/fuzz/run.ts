@@ -27,10 +27,10 @@ export interface Plan {
 
 type Target = Host & { readonly client: Client }
 
-// By itself, fast-check prefers the first of several alternatives' edge cases over their weights.
+// By itself, fast-check prefers the first alternative's edge cases over the weights.
 const unbiased = fc.noBias(exchange)
 
-/** The exchanges of a block. Each block has a seed of its own, so that few are kept in memory. */
+/** How many exchanges a block has. Each block has its own seed, so that few are kept in memory. */
 const blockLength = 500
 
 const blockOf = (seed: number, block: number, most: number): ReadonlyArray<Exchange> =>

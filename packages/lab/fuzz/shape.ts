@@ -1,11 +1,11 @@
-/** The shape of an answer: what must be the same in every host. */
+/** Answers' shapes: what must be the same in every host. */
 
 import type { Answer } from "./answers.ts"
 
 /** What an answer looks like. */
 export interface Shape {
   readonly status: number
-  /** Keys and types of the body, and the values that must be equal. `undefined` without an envelope. */
+  /** The body's keys and types, and the values that must be equal. `undefined` without an envelope. */
   readonly envelope: string | undefined
   /** The error code, if the answer has one. */
   readonly code: string | undefined
@@ -43,7 +43,6 @@ const codeOf = (body: Readonly<Record<string, unknown>>): string | undefined => 
   return typeof code === "string" ? code : undefined
 }
 
-/** Returns the shape of an answer. */
 export const shapeOf = ({ body, status }: Answer): Shape => {
   const value = parse(body)
   return isRecord(value) && "request_id" in value

@@ -1,4 +1,4 @@
-/** Request lines: operations of the API, and what a hostile client makes of them. */
+/** Request lines: API operations, and what hostile clients make of them. */
 
 import * as fc from "fast-check"
 import { basePath, projectId, userIds, webhookPlaceholder, words } from "./vocabulary.ts"
@@ -32,7 +32,7 @@ const documented = linesOf(`
   DELETE ${webhooks}/${webhookPlaceholder}
 `)
 
-// What they answer depends neither on time nor on what hosts have made of invalid requests before.
+// What they answer depends neither on time nor on earlier invalid requests.
 const further = linesOf(`
   GET ${basePath}/v2/projects
   GET ${project}
@@ -143,7 +143,7 @@ const decode = (text: string): string => {
 const deletesProject = ({ method, target }: Line): boolean =>
   method === "DELETE" && /\/projects\/p1[/.\\;]*$/i.test(decode(target).replace(/[?#].*/s, ""))
 
-/** Request lines; half of them are as the API expects them. */
+/** Request lines; half are as the API expects them. */
 export const line: fc.Arbitrary<Line> = fc
   .tuple(
     operation,

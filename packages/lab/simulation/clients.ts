@@ -1,4 +1,4 @@
-/** Programs of clients, which call Tenure by its client's package. */
+/** Client programs, which call Tenure by its client's package. */
 
 import {
   type Client as Api,
@@ -18,7 +18,7 @@ export interface Client {
   readonly world: World
   readonly name: string
   readonly choose: Random
-  /** Whether its calls that change something have an idempotency key of themselves. */
+  /** Whether its calls that change something get an idempotency key by themselves. */
   readonly hasKeys: boolean
   readonly api: Api
   /** Runs a call. Counts its requests in `call`, if there is one. */

@@ -1,9 +1,9 @@
-/** The globals of a simulated machine, for code that takes time and randomness from there. */
+/** A simulated machine's globals, for code that takes time and randomness from there. */
 
 import type { Random } from "../faults/random.ts"
 import type { Loop, Machine } from "./loop.ts"
 
-/** What code finds in place of the globals of this process. */
+/** What code finds in place of this process's globals. */
 export interface Globals {
   readonly setTimeout: (run: () => void, millis: number) => object
   readonly clearTimeout: (timer: object | undefined) => void
@@ -15,7 +15,7 @@ export interface Globals {
 const hex = (choose: Random, digits: number): string =>
   Array.from({ length: digits }, () => choose.below(16).toString(16)).join("")
 
-/** Makes the globals of a machine. */
+/** Makes a machine's globals. */
 export const makeGlobals = (loop: Loop, machine: Machine, choose: Random): Globals => {
   const running = new Set<object>()
   return {
@@ -40,7 +40,7 @@ export const makeGlobals = (loop: Loop, machine: Machine, choose: Random): Globa
 const { clearTimeout, setTimeout } = globalThis
 const { random } = Math
 
-/** Replaces the globals of this process. Returns what puts them back. */
+/** Replaces this process's globals. Returns what puts them back. */
 export const installGlobals = (globals: Globals): (() => void) => {
   // A database may have replaced it.
   const { now } = Date
@@ -55,7 +55,7 @@ export const installGlobals = (globals: Globals): (() => void) => {
     Object.assign(globalThis, { setTimeout, clearTimeout })
     Object.assign(Date, { now })
     Object.assign(Math, { random })
-    // The prototype has that of this process.
+    // The prototype has this process's.
     Reflect.deleteProperty(crypto, "randomUUID")
   }
 }

@@ -5,7 +5,7 @@ import type { Random } from "../faults/random.ts"
 import type { Loop, Machine } from "./loop.ts"
 import type { Trouble } from "./weather.ts"
 
-/** What a client hears of the response to a request, in this order. Nothing after `end` or `broken`. */
+/** What a client hears after a request, in this order. Nothing after `end` or `broken`. */
 interface Hearing {
   readonly head: (status: number, headers: ApiResponse["headers"]) => void
   readonly text: (text: string) => void
@@ -33,13 +33,13 @@ export interface HttpNetwork {
 export interface Http {
   /** Sends a request. Returns what tells the network that the client has gone. */
   readonly send: (request: ApiRequest, hearing: Hearing) => () => void
-  /** Has the connections of a process break, all or some of which are heard of. */
+  /** Breaks a process's connections, which clients may hear. */
   readonly crash: (process: number) => void
 }
 
 type Stream = Exclude<ApiResponse["body"], string>
 
-// Pieces of a response come one after another.
+// A response's pieces come one after another.
 const leastMillis = 0.001
 
 // How long it takes until a connection that does not answer is known to be broken, if it ever is.
@@ -81,7 +81,7 @@ export const makeHttp = ({ choose, loop, pick, serve, trouble }: HttpNetwork): H
         if (isOpen) hear()
       })
     }
-    /** The client hears nothing more, and maybe of that. */
+    /** The client hears nothing more, except maybe that. */
     const fallSilent = (): void => {
       if (choose.chance(0.5)) loop.after(choose.between(0, longestSilence), cut)
     }
@@ -186,7 +186,7 @@ export const requestOf = (
   }
 }
 
-/** The server of all processes, as clients name it. */
+/** The server, as clients name it. */
 export const baseUrl = "https://tenure.example"
 
 type Fetch = typeof globalThis.fetch

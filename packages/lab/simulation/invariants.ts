@@ -16,7 +16,7 @@ interface Change extends StoredEvent {
   readonly commit: Commit
 }
 
-/** All changes, in the order of each project. */
+/** All changes, in each project's order. */
 export const changesOf = ({ commits, remains }: Run): ReadonlyArray<Change> => {
   const byId = new Map(commits.map((commit) => [commit.eventId, commit]))
   return remains.events.flatMap((event) => {
@@ -40,7 +40,7 @@ export const markOf = ({ data, projectId, type }: StoredEvent): unknown => {
   }
 }
 
-/** What all ends of a membership have in common. */
+/** What a membership's ends have in common. */
 const endOf = (projectId: string, userId: unknown): string => `end of ${userId} in ${projectId}`
 
 export const markOfCall = ({ action, endDate, projectId, subject, userId }: Call): unknown => {
@@ -69,7 +69,7 @@ interface Ledger {
   bulks: Array<{ readonly id: string; readonly to: number; readonly isNeverShortening: boolean }>
 }
 
-/** Returns the date of a member: the one set last for it alone, then changed by each bulk extension since. */
+/** Returns a member's date: the one set last for it alone, then changed by each bulk extension since. */
 const effective = ({ bulks, own }: Ledger): number | undefined =>
   own === undefined
     ? undefined
@@ -78,7 +78,7 @@ const effective = ({ bulks, own }: Ledger): number | undefined =>
         own,
       )
 
-/** A replay of the changes of a project, as somebody would do it with pencil and paper. */
+/** Replays a project's changes, as somebody would with pencil and paper. */
 const makeReplay = () => {
   const ledgers = new Map<string, Ledger>()
   const of = (userId: unknown): Ledger => {
@@ -161,7 +161,7 @@ const answered: Invariant = {
   },
 }
 
-/** Makes what counts how often the change of a call was made, if that can be known. */
+/** Makes a counter of how often a call's change was made, if that can be known. */
 const makeCount = (run: Run): ((call: Call) => number) => {
   const changes = Map.groupBy(changesOf(run), markOf)
   const urls = Map.groupBy(run.remains.webhooks, ({ url }) => url)
@@ -194,7 +194,7 @@ const isRefused = ({ code, status }: Call): boolean =>
 const refused: Invariant = {
   name: "what was refused was not done",
   find: (run, { http }) => {
-    // The double of a request that was refused comes later, and may succeed then.
+    // A refused request's double comes later, and may succeed then.
     if (http.doubled > 0) return []
     const count = makeCount(run)
     const changes = Map.groupBy(changesOf(run), markOf)
@@ -249,7 +249,7 @@ const dates: Invariant = {
 const show = (date: number | undefined): string =>
   date === undefined ? "no date" : new Date(date).toISOString()
 
-/** Whether a call tells the end date of a member, or that there is none. */
+/** Whether a call tells a member's end date, or that there is none. */
 export const isReading = ({ action, code, status }: Call): boolean => {
   if (action === "find") return status === 200 || status === 404
   return (action === "extend" || action === "end") && code === "MEMBERSHIP_NOT_FOUND"
@@ -348,7 +348,7 @@ const repeated: Invariant = {
     }),
 }
 
-/** A reader of the feed gets all events of its project, each once, in one order. */
+/** A feed reader gets all its project's events, each once, in one order. */
 const feed: Invariant = {
   name: "the feed has every event once",
   find: ({ readers, remains }) =>
@@ -372,7 +372,7 @@ const announcements: Invariant = {
   find: (run) =>
     [...projectsOf(changesOf(run))].flatMap(([projectId, changes]) => {
       const replay = makeReplay()
-      /** The last announcement of each member: an end that an undo brings back is not announced again. */
+      /** Each member's last announcement: an end that an undo brings back is not announced again. */
       const announced = new Map<
         string,
         { readonly type: string; readonly date: number | undefined }
@@ -433,7 +433,7 @@ const commitMillis = 1000
 // Something that is due is found in this time.
 const graceMillis = 310_000
 
-// The clock of the limiter counts whole milliseconds.
+// The limiter's clock counts whole milliseconds.
 const tickMillis = 1
 
 /** No more requests pass than the limits allow. */
@@ -457,7 +457,7 @@ const limits: Invariant = {
 // A claim that the stores have made before is on its way for so long, or an attempt ends.
 const stopMillis = 2000
 
-/** Nothing is signed with the secret of a webhook that was deleted. */
+/** Nothing is signed with a deleted webhook's secret. */
 const secrets: Invariant = {
   name: "a deleted webhook gets nothing",
   find: ({ arrivals, deleted, webhooks }) =>
@@ -471,10 +471,9 @@ const secrets: Invariant = {
     }),
 }
 
-/** Those that judge the end dates of a member by what happened to this member alone. */
+/** Those that judge a member's end dates by what happened to this member alone. */
 export const ofEndDates: ReadonlyArray<Invariant> = [answered, once, refused, dates, reads]
 
-/** All of them. */
 export const invariants: ReadonlyArray<Invariant> = [
   answered,
   once,

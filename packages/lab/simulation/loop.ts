@@ -1,5 +1,5 @@
 /**
- * Runs several machines in one program, on one simulated time. A seed decides which of the tasks that could run runs
+ * Runs several machines in one program, on one simulated time. A seed decides which task runs
  * next, and between which steps a fiber gives way.
  */
 
@@ -57,7 +57,7 @@ export interface Loop {
   /** Has something happen after a time. */
   readonly after: (millis: number, run: () => void) => void
   /**
-   * Starts a machine, whose clock runs at a rate of the true one.
+   * Starts a machine, whose clock may run faster or slower than the true one.
    *
    * @param server - the machine by whose clock things become due that this one polls for
    * @param choices - its randomness, if it has its own
@@ -69,11 +69,11 @@ export interface Loop {
   readonly runUntil: (instant: number) => Promise<void>
   /** Tells that something loads modules, which takes no time here. */
   readonly loads: () => void
-  /** Runs code that makes promises, once nothing else can run. They continue until all of them wait. */
+  /** Runs code that makes promises, once nothing else can run. They continue until all wait. */
   readonly enter: (run: () => void) => void
-  /** Waits for something outside of the simulation before the next step. It takes no time in it. */
+  /** Waits for something outside the simulation before the next step. It takes no time in it. */
   readonly wait: (work: Promise<unknown>) => void
-  /** What code that makes promises finds in place of the globals of this process. */
+  /** What code that makes promises finds in place of this process's globals. */
   readonly useGlobals: (globals: Globals) => void
   /** How many steps were made. */
   readonly steps: () => number
@@ -109,7 +109,7 @@ export const makeLoop = (choose: Choices, longestPause = 300_000): Loop => {
   const after = (millis: number, run: () => void): void =>
     timers.add({ at: now + Math.max(0, millis), run })
 
-  /** Runs one of the tasks that could run. */
+  /** Runs a task that can run. */
   const step = (): boolean => {
     const place = choose.below(ready.length)
     const task = ready[place]
@@ -167,11 +167,11 @@ export const makeLoop = (choose: Choices, longestPause = 300_000): Loop => {
       ...makeClock((duration) => sleep(Duration.toMillis(duration)), wallMillis, monotonic),
       monotonicMillisUnsafe: monotonic,
       sleepAside: sleep,
-      // Polls that find nothing would take most of the time, so they are skipped.
+      // Polls that find nothing would take most time, so they are skipped.
       sleepPoll: (millis, dueAt) =>
         Effect.callback((resume) => {
           const least = now + millis / rate
-          // Short ones are for events, of which the machine is told, and others are for connections.
+          // Short ones are for events, which the machine hears about, and others are for connections.
           const isDue = (): boolean =>
             listeners > 0 &&
             dueAt() === Infinity &&

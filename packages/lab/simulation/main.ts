@@ -4,7 +4,7 @@
  *
  * `npm run simulate -- --seeds 1-10000` runs seeds, `--seed 42` tells what happens in one, and `--sabotages` shows
  * how soon each way to break the system is found; `--sabotage NAME` breaks all seeds in one way. With
- * `--store postgres`, the stores are those of PostgreSQL. `--histories FILE` appends the history of each membership
+ * `--store postgres`, the stores are PostgreSQL's. `--histories FILE` appends each membership's history
  * to a file.
  */
 
@@ -32,13 +32,13 @@ interface Found {
 /** What is run. */
 interface Setting {
   readonly store: Store
-  /** The name of a sabotage. */
+  /** A sabotage's name. */
   readonly sabotage: string | undefined
-  /** The file for the histories of memberships. */
+  /** The file for histories. */
   readonly histories: string | undefined
 }
 
-/** The seeds of a process. */
+/** A process's seeds. */
 interface Part extends Setting {
   readonly first: number
   readonly last: number
@@ -63,7 +63,7 @@ const sabotageOf = (given: string | undefined): WorldOptions => {
   return { sabotage }
 }
 
-/** Does something with the options of a store, and of a sabotage. */
+/** Does something with the options for a store and a sabotage. */
 const withStore = async (
   { sabotage, store }: Pick<Setting, "sabotage" | "store">,
   work: (options: WorldOptions) => Promise<void>,

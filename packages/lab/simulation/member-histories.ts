@@ -1,4 +1,4 @@
-/** Returns the history of each membership in a run, for a checker of linearizability. */
+/** Memberships' histories in a run, for a linearizability checker. */
 
 import {
   type Ask,
@@ -44,7 +44,7 @@ const runOf = (run: Run, { projectId, userId }: Member): Run => ({
   },
 })
 
-/** Returns what a call asks for. `id` is that of the bulk extension that it makes. */
+/** Returns what a call asks for. `id` names the bulk extension that it makes. */
 const askOf = ({ action, endDate = 0, isNeverShortening, subject = "" }: Call, id: string): Ask => {
   switch (action) {
     case "grant":
@@ -77,7 +77,7 @@ const toldBy = (call: Call): Told | undefined => {
 }
 
 /**
- * Returns the operations of a call: what its caller learns, and what was done without the caller's knowledge. As far as
+ * Returns a call's operations: what its caller learns, and what was done without the caller's knowledge. As far as
  * events tell how often a change was made, nothing else may have been done, so the history is judged more strictly than
  * by what clients know.
  */
@@ -113,7 +113,6 @@ const readInTheEnd = ({ calls, remains: { members } }: Run): MemberOperation => 
   return { client: "store", call: at, return: at, do: "read", ...found(members[0]?.endDate) }
 }
 
-/** Returns the history of each membership. */
 export const memberHistoriesOf = (
   { run, seed, weather }: Outcome,
   sabotage: string | undefined,

@@ -1,4 +1,4 @@
-/** A world in which nothing fails until somebody has it fail: for the page of the documentation. */
+/** A world in which nothing fails until somebody has it fail: for the documentation's page. */
 
 import * as Effect from "effect/Effect"
 import { random } from "../faults/random.ts"
@@ -48,13 +48,13 @@ export interface Playground {
   readonly pass: (millis: number) => Promise<void>
   /** Has time pass until the next thing happens. */
   readonly step: () => Promise<void>
-  /** Asks one of the processes, again and again, to extend a membership from its end on. */
+  /** Asks a process, again and again, to extend a membership from its end on. */
   readonly extend: (userId: string, byMillis: number) => void
   /** Ends a process at once. It starts again within seconds. */
   readonly kill: (process: number) => void
   readonly setStore: (isUp: boolean) => void
   readonly setReceiver: (isUp: boolean) => void
-  /** Sets the clock of a process, or of the store, forward or back. */
+  /** Sets a process's or the store's clock forward or back. */
   readonly setClock: (computer: number | "store", byMillis: number) => void
 }
 
@@ -65,7 +65,7 @@ const url = "https://receiver.example/hooks"
 // Minutes, so that a visitor can give the store back.
 const mostTries = 200
 const retryMillis = 1000
-// Timers of which nothing is told lie between what happens.
+// Silent timers lie between what happens.
 const mostTimers = 10_000
 const mostTurns = 1000
 
@@ -86,7 +86,7 @@ const computer = ({ isUp, name, wallMillis }: Machine): Computer => ({
   wallMillis: wallMillis(),
 })
 
-/** Makes the playground of a seed. */
+/** Makes a seed's playground. */
 export const makePlayground = async (seed: number): Promise<Playground> => {
   await load()
   let isReceiverUp = true

@@ -1,5 +1,5 @@
 /**
- * The stores of PostgreSQL in the simulation: statements run in turn, in PGlite, by a simulated clock. There are two
+ * PostgreSQL's stores in the simulation: statements run in turn, in PGlite, by a simulated clock. There are two
  * servers, so that everything can move from one to the other.
  */
 
@@ -24,25 +24,25 @@ import { emptyTables } from "../../embedded/test/emptying.ts"
 import { makeClock } from "../timers.ts"
 import { type Machine, beginning } from "./loop.ts"
 
-/** What a database knows of the time. */
+/** What tells a database the time. */
 type Times = Pick<Machine, "wallMillis" | "tick">
 
 /** A database with all stores, for one run after the other. */
 export interface Database {
   /** Makes its stores anew, with nothing in them. Returns them. */
   readonly begin: () => Promise<Context.Context<StorePorts>>
-  /** Has it tell the time by the clock of a machine. */
+  /** Has it tell the time by a machine's clock. */
   readonly setClock: (times: Times) => void
   /** Moves everything to the other server, while nothing else goes on. Returns the stores there. */
   readonly move: () => Promise<Context.Context<StorePorts>>
-  /** Runs an effect of its stores, while nothing else goes on. */
+  /** Runs an effect, while nothing else goes on. */
   readonly run: <A, E>(effect: Effect.Effect<A, E>) => Promise<Exit.Exit<A, E>>
   readonly close: () => Promise<void>
 }
 
 const atBeginning: Times = { wallMillis: () => beginning, tick: () => 0 }
 
-/** A server, with the tables of the stores. */
+/** A server, with the stores' tables. */
 interface Server {
   readonly sql: PgClient.PgClient
   readonly stores: Layer.Layer<StorePorts, unknown>
@@ -79,8 +79,8 @@ export const openDatabase = async (afterMove = "SELECT"): Promise<Database> => {
   const { now } = Date
   Object.assign(Date, { now: () => times.wallMillis() })
 
-  // What is done now and then, such as the removal of old rows, is not done. Nor is it in the folder: real timers would
-  // run between the steps of clients, and set simulated ones.
+  // What is done now and then, such as removing old rows, is not done. Nor is it in the folder: real timers would
+  // run between clients' steps, and set simulated ones.
   const clock = makeClock(
     () => Effect.never,
     () => times.wallMillis(),
@@ -96,7 +96,7 @@ export const openDatabase = async (afterMove = "SELECT"): Promise<Database> => {
 
   const execute = ({ sql }: Server, text: string): Promise<unknown> => run(sql.unsafe(text))
 
-  /** Waits for statements that follow others, such as the first report of a dispatcher. */
+  /** Waits for statements that follow others, such as a dispatcher's first report. */
   const settle = async (rounds: number): Promise<void> => {
     for (let round = 0; round < rounds; round++) {
       await startTurn()

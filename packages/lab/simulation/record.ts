@@ -1,4 +1,4 @@
-/** What is recorded of a run. Every invariant is a function of this. Instants are in true time. */
+/** What is recorded in a run. Every invariant is a function of this. Instants are in true time. */
 
 /** What a client asks for. */
 type Action =
@@ -12,7 +12,7 @@ type Action =
   | "createWebhook"
   | "deleteWebhook"
 
-/** What a client called, with all repetitions of the request. */
+/** What a client called, with all repeated requests. */
 export interface Call {
   readonly client: string
   readonly action: Action
@@ -22,29 +22,29 @@ export interface Call {
   endDate?: number | undefined
   /** Whether a bulk extension leaves later dates as they are. */
   readonly isNeverShortening?: boolean | undefined
-  /** What the request names: a bulk extension, a webhook, or the mark of an event. */
+  /** What the request names: a bulk extension, a webhook, or an event's mark. */
   readonly subject?: string | undefined
-  /** Whether its requests have an idempotency key, of the client's package or of its caller. */
+  /** Whether its requests have an idempotency key, from the client's package or its caller. */
   readonly hasKey: boolean
   /** How many requests were sent. */
   tries: number
   readonly start: number
   /** When its outcome was known; `Infinity` if it is not known. */
   end: number
-  /** 200 if it is reported as done, the status of its error otherwise; 0 without one. */
+  /** 200 if it is reported as done, its error's status otherwise; 0 without one. */
   status: number
-  /** The code of its error. */
+  /** Its error's code. */
   code: string
-  /** The data of the answer. */
+  /** The answer's data. */
   data: Readonly<Record<string, unknown>>
 }
 
 /** A change that the stores have made. */
 export interface Commit {
-  /** The event of the change. */
+  /** The change's event. */
   readonly eventId: string
   readonly at: number
-  /** By the clock of the store. */
+  /** By the store's clock. */
   readonly storeMillis: number
 }
 
@@ -54,16 +54,16 @@ export interface Arrival {
   readonly eventId: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
-  /** By the clock of the receiver, which is that of the process. */
+  /** By the receiver's clock, which is the process's. */
   readonly wallMillis: number
   /** When the process began to send. */
   readonly sentAt: number
   readonly at: number
   readonly isVerified: boolean
   readonly isAccepted: boolean
-  /** What the client's package makes of it, if the receiver has the secret in the end: an event, or why not. */
+  /** What the client's package verifies, if the receiver has the secret in the end: an event, or why not. */
   trusted?: { readonly type: string; readonly data: unknown } | string
-  /** Whether the process heard of it. */
+  /** Whether the process got the response. */
   isHeard: boolean
 }
 
@@ -83,7 +83,7 @@ interface Reader {
   readonly got: Array<string>
 }
 
-/** A wait that a server asked for, and the one until the next request of the call. In milliseconds. */
+/** A wait that a server asked for, and the one until the call's next request. In milliseconds. */
 interface Wait {
   readonly asked: number
   readonly taken: number
@@ -112,7 +112,7 @@ export interface Remains {
     readonly state: string
     readonly attempts: number
   }>
-  /** By the clock of the store. */
+  /** By the store's clock. */
   readonly storeMillis: number
 }
 
@@ -137,15 +137,15 @@ export interface Notes {
   readonly deleted: Map<string, number>
   readonly readers: Array<Reader>
   readonly waits: Array<Wait>
-  /** Why the programs of clients ended before they were done. */
+  /** Why client programs ended before they were done. */
   readonly deaths: Array<string>
-  /** Since when ends are announced, by the clock of the store, as it tells each process. */
+  /** Since when ends are announced, by the store's clock, as it tells each process. */
   readonly watchedSince: Array<number>
-  /** When something went wrong: a call of the store failed, a process crashed, a clock was set. */
+  /** When something went wrong: a store's call failed, a process crashed, a clock was set. */
   readonly troubles: Array<number>
 }
 
-/** Makes notes of which nothing has happened yet. */
+/** Makes empty notes. */
 export const makeNotes = (): Notes => ({
   calls: [],
   commits: [],
@@ -162,7 +162,7 @@ export const makeNotes = (): Notes => ({
   troubles: [],
 })
 
-/** All that is recorded of a run. */
+/** All that is recorded in a run. */
 export interface Run extends Notes {
   readonly remains: Remains
 }

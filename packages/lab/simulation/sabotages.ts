@@ -1,4 +1,4 @@
-/** Ways to break the system on purpose: the simulation has to find each of them. */
+/** Ways to break the system on purpose: the simulation has to find each one. */
 
 import type { ClientOptions } from "@tenure/client"
 import {
@@ -17,7 +17,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { Random } from "../faults/random.ts"
 
-/** How a part of the system is broken on purpose. */
+/** How something is broken on purpose. */
 export interface Sabotage {
   readonly name: string
   /** The invariant that it breaks. */
@@ -32,7 +32,7 @@ export interface Sabotage {
   readonly client?: (options: ClientOptions, choose: Random) => ClientOptions
 }
 
-/** Replaces operations of a port. */
+/** Replaces a port's operations. */
 const breaking =
   <Port extends StorePorts, Service extends object>(
     port: Context.Key<Port, Service>,
@@ -68,7 +68,6 @@ const sweepOnly = (
   expiry: expiry && { ...expiry, sweep: spoil(expiry.sweep) },
 })
 
-/** All of them. */
 export const sabotages: ReadonlyArray<Sabotage> = [
   {
     name: "an extension is answered and not stored",

@@ -1,4 +1,4 @@
-/** What is done at the server of the stores itself, where nothing is in the way. */
+/** What is done at the stores' server itself, where nothing is in the way. */
 
 import { digestToken } from "@tenure/core/internal"
 import {
@@ -20,10 +20,10 @@ import type { Remains } from "./record.ts"
 import { projects } from "./workload.ts"
 import type { World } from "./world.ts"
 
-/** The token of the clients. */
+/** The clients' token. */
 export const token = "the-token-of-the-clients"
 
-/** Runs something at the server of the stores, between two steps of all others. */
+/** Runs something at the stores' server, between two steps. */
 export const atServer = <A, E>({ server }: World, effect: Effect.Effect<A, E, StorePorts>): A => {
   let exit: Exit.Exit<A, E> | undefined
   server.run(Effect.provideContext(effect, server.stores()), (given) => (exit = given))
@@ -47,7 +47,7 @@ const valueOf = <A, E>(exit: Exit.Exit<A, E>): A => {
 
 const occasion: ChangeContext = { origin: hostOrigin, at: beginning }
 
-/** Creates the projects, and the key of the clients. */
+/** Creates the projects, and the clients' key. */
 export const prepare = Effect.gen(function* () {
   const memberships = yield* MembershipStore
   for (const id of projects) yield* memberships.createProject(ProjectId(id), occasion)

@@ -1,4 +1,4 @@
-/** Performs the run of a seed, and judges it. */
+/** Performs a seed's run, and judges it. */
 
 import { verifyWebhook } from "@tenure/client"
 import { invariants } from "./invariants.ts"
@@ -16,7 +16,7 @@ import { type Weather, weatherOf } from "./weather.ts"
 import { startClients } from "./workload.ts"
 import { type WorldOptions, load, makeWorld } from "./world.ts"
 
-/** A run, and what is to be said of it. */
+/** A run, and what is to be said about it. */
 export interface Outcome {
   readonly seed: number
   readonly weather: Weather
@@ -46,7 +46,7 @@ const verify = ({ arrivals, webhooks }: Notes): Promise<unknown> => {
 
 let loaded: Promise<unknown> | undefined
 
-/** Performs the run of a seed. */
+/** Performs a seed's run. */
 export const simulate = async (seed: number, options: WorldOptions = {}): Promise<Outcome> => {
   await (loaded ??= load())
   const weather = weatherOf(seed)

@@ -1,4 +1,4 @@
-/** The server of the stores, and the way of a process to it. */
+/** The stores' server, and a process's way to it. */
 
 import {
   ApiKeyStore,
@@ -90,7 +90,7 @@ const never = Number.MAX_SAFE_INTEGER
 const isMethod = (value: unknown): value is (...args: ReadonlyArray<unknown>) => unknown =>
   Predicate.isFunction(value)
 
-/** Replaces the effects of a port by calls of the server. */
+/** Replaces a port's effects by calls to the server. */
 function remote<Port extends object>(
   port: Port,
   call: (method: string, args: ReadonlyArray<unknown>, effect: Effect.Effect<unknown>) => unknown,
@@ -120,14 +120,14 @@ function remote(
 
 const isEffect = (value: unknown): value is Effect.Effect<unknown> => Effect.isEffect(value)
 
-/** News for the dispatcher of a process. */
+/** News for a process's dispatcher. */
 export interface News {
   readonly tell: (change: OutboxChange) => void
   /** Waits for the next one. */
   readonly next: Effect.Effect<OutboxChange>
 }
 
-/** Makes the news of a process. */
+/** Makes a process's news. */
 export const makeNews = (process: Machine): News => {
   const waiting: Array<OutboxChange> = []
   let wake: (() => void) | undefined

@@ -1,4 +1,4 @@
-/** What a seed decides of a run: how often what fails, and how the receivers behave. */
+/** What a seed decides about a run: how often what fails, and how the receivers behave. */
 
 import { type Random, random } from "../faults/random.ts"
 
@@ -37,7 +37,7 @@ export interface Weather {
   readonly outages: ReadonlyArray<{ readonly at: number; readonly millis: number }>
   /** When everything moves to another server, if it is in a database. */
   readonly moves: ReadonlyArray<number>
-  /** When a wall clock is set, by how much, and whether it is that of the store. */
+  /** When a wall clock is set, by how much, and whether it is the store's. */
   readonly jumps: ReadonlyArray<{
     readonly at: number
     readonly byMillis: number
@@ -61,7 +61,7 @@ const troubleOf = ({ between, chance, pick }: Random): Trouble => {
 const several = <A>(count: number, make: () => A): ReadonlyArray<A> =>
   Array.from({ length: count }, make)
 
-/** Decides on the weather of a seed. One of five is calm: nothing fails, so nothing may be repeated. */
+/** Decides on a seed's weather. One in five is calm: nothing fails, so nothing may be repeated. */
 export const weatherOf = (seed: number): Weather => {
   const choose = random(seed, "weather")
   const { below, between, chance, pick } = choose

@@ -14,13 +14,13 @@ import type { World } from "./world.ts"
 /** The projects. */
 export const projects = ["p1", "p2"] as const
 
-/** The members of each project. */
+/** Each project's members. */
 const users = ["u1", "u2", "u3"] as const
 
 // A call that its caller repeats is made so often at most.
 const mostTries = 3
 
-/** Whether a caller cannot know what became of a call. */
+/** Whether a caller cannot know a call's outcome. */
 const isUncertain = ({ code, status = 503 }: TenureError): boolean =>
   status === 429 || status >= 500 || code === "IDEMPOTENCY_IN_PROGRESS"
 
@@ -32,7 +32,7 @@ const ask = Effect.fnUntraced(function* (
   asked: Omit<Call, "client" | "hasKey" | "tries" | "start" | "end" | "status" | "code" | "data">,
   send: Send,
 ) {
-  // Of two webhooks with one URL, the receiver would know the secret of one.
+  // If two webhooks had one URL, the receiver would know only one secret.
   const needsKey = asked.action === "createWebhook" && !hasKeys
   const idempotencyKey =
     needsKey || choose.chance(0.3) ? `${name}-${notes.calls.length}` : undefined
@@ -48,7 +48,7 @@ const ask = Effect.fnUntraced(function* (
     data: {},
   }
   notes.calls.push(call)
-  // Without a key of its own, a caller cannot repeat a call as the same.
+  // Without its own key, a caller cannot repeat a call as the same.
   const most = idempotencyKey === undefined ? 1 : mostTries
   for (let tries = 1; tries <= most; tries++) {
     const outcome = yield* Effect.result(run((api) => send(api, { idempotencyKey }), call))
@@ -78,7 +78,7 @@ const newDate = ({ choose, world: { loop, notes } }: Client): number => {
   const millis = choose.chance(0.4)
     ? 2000 + choose.below(60_000)
     : dayMillis * (1 + choose.below(30))
-  // A date of its own for each call.
+  // Another date for each call.
   return 1000 * Math.floor((loop.now() + millis) / 1000) + (notes.calls.length % 1000)
 }
 
@@ -144,7 +144,7 @@ const grant = (client: Client, projectId: string, userId: string) => {
   )
 }
 
-/** Undoes one of the bulk extensions of a project, if there is one. */
+/** Undoes one bulk extension in a project, if there is one. */
 const undo = Effect.fnUntraced(function* (client: Client, projectId: string) {
   const { choose, run } = client
   const project = { project_id: projectId }
@@ -170,7 +170,7 @@ const createWebhook = Effect.fnUntraced(function* (client: Client, projectId: st
     notes.webhooks.push({ id, projectId, url, secret })
 })
 
-/** Reads the feed of a project page by page, and goes on after the last cursor, until the end of the run. */
+/** Reads a project's feed page by page, and goes on after the last cursor, until the run ends. */
 const read = Effect.fnUntraced(function* (client: Client, millis: number, projectId: string) {
   const { choose, run, world } = client
   const got: Array<string> = []
@@ -191,7 +191,7 @@ const read = Effect.fnUntraced(function* (client: Client, millis: number, projec
 })
 
 /**
- * Subscribes to the feed of a project, and now and then begins anew after the last cursor, as a program does that is
+ * Subscribes to a project's feed, and now and then begins anew after the last cursor, as a program does that is
  * restarted: what it got after this cursor is gone.
  */
 const subscribe = Effect.fnUntraced(function* (client: Client, millis: number, projectId: string) {

@@ -1,4 +1,4 @@
-/** The world of a seed: the server of the stores, processes, receivers, and the networks between them. */
+/** A seed's world: the stores' server, processes, receivers, and the networks between them. */
 
 import type { ApiRequest } from "@tenure/core/adapter"
 import { tenureLayer } from "@tenure/core/effect"
@@ -45,18 +45,18 @@ export interface World {
   readonly endsAt: number
   /** What happened, if it is told. */
   readonly told: ReadonlyArray<Told>
-  /** The machine of all clients. */
+  /** The machine for all clients. */
   readonly clients: Machine
   readonly server: StoreServer
-  /** Sends requests of the clients to the processes. */
+  /** Sends clients' requests to the processes. */
   readonly fetch: typeof globalThis.fetch
-  /** Sends a request to one of the processes. Returns `undefined` if no answer arrives. */
+  /** Sends a request to a process. Returns `undefined` if no answer arrives. */
   readonly request: (request: ApiRequest) => Effect.Effect<HttpAnswer | undefined>
-  /** The machines of the processes, by their numbers. */
+  /** The processes' machines, by their numbers. */
   readonly processes: () => ReadonlyArray<Machine>
   /** Ends a process at once. It starts again within seconds. */
   readonly crash: (process: number) => void
-  /** Has the server of the stores answer, or not. */
+  /** Has the stores' server answer, or not. */
   readonly setServer: (isUp: boolean) => void
   /** Sets a clock forward, or back. */
   readonly setClock: (machine: Machine, byMillis: number) => void
@@ -73,7 +73,7 @@ export interface StoreOperation {
   readonly method: string
   readonly args: ReadonlyArray<unknown>
   readonly value: unknown
-  /** By the clock of the store that nobody sets, in whole milliseconds. */
+  /** By the store's clock that nobody sets, in whole milliseconds. */
   readonly tick: number
 }
 
@@ -133,7 +133,7 @@ const changes = new Set(["grant", "extend", "extendAll", "undoBulkExtension", "e
 const idOf = (event: unknown): ReadonlyArray<string> =>
   isRecord(event) && typeof event["id"] === "string" ? [event["id"]] : []
 
-/** Returns the ids of the events that a call has stored, as it returns them. */
+/** Returns the ids of the events that a call has stored. */
 const eventsOf = (
   method: string,
   args: ReadonlyArray<unknown>,
@@ -161,9 +161,9 @@ const inMemory = ({ services }: Machine): Context.Context<StorePorts> => {
 const databasePause = 10_000
 
 /**
- * Makes the world of a seed.
+ * Makes a seed's world.
  *
- * @param databaseStores - the stores of the database, if there is one
+ * @param databaseStores - the database's stores, if there is one
  */
 export const makeWorld = (
   seed: number,

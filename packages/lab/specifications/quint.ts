@@ -14,7 +14,7 @@ const program = join(
   "dist/src/cli.js",
 )
 
-/** How a run of Quint has ended. */
+/** How Quint has ended. */
 export interface Checked {
   readonly isRight: boolean
   readonly output: string
@@ -29,7 +29,7 @@ const quint = (...given: ReadonlyArray<string>): Promise<Checked> =>
     })
   })
 
-/** The file of a specification. */
+/** A specification's file. */
 export const fileOf = (name: Specification): string =>
   fileURLToPath(new URL(`${name}.qnt`, import.meta.url))
 
@@ -37,7 +37,7 @@ export const fileOf = (name: Specification): string =>
 export const checkSafety = (file: string, samples: number): Promise<Checked> =>
   quint("run", file, "--invariant=safe", `--max-samples=${samples}`, "--max-steps=20", "--seed=1")
 
-/** Looks whether runs of the simulation are runs of a specification. */
+/** Checks whether simulated runs are runs of a specification. */
 export const checkTraces = async (
   name: Specification,
   traces: ReadonlyArray<Trace>,

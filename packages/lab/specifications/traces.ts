@@ -1,11 +1,11 @@
-/** Runs of the simulation, as runs of the specifications. */
+/** Simulated runs, as runs of the specifications. */
 
 import * as Predicate from "effect/Predicate"
 import type { Run, StoredEvent } from "../simulation/record.ts"
 import { simulate } from "../simulation/simulate.ts"
 import type { StoreOperation, WorldOptions } from "../simulation/world.ts"
 
-/** A run of the simulation. */
+/** A simulated run. */
 export interface Trace {
   readonly seed: number
   readonly run: Run
@@ -46,7 +46,7 @@ const makeNumbers = () => {
   }
 }
 
-/** The webhooks of a run, as they come and go. */
+/** Webhooks, as they come and go. */
 const makeWebhooks = () => {
   const projects = new Map<string, string>()
   return {
@@ -68,7 +68,7 @@ const publishing = new Set([
   "sweep",
 ])
 
-/** Returns the ids of the events that an operation has stored. */
+/** Returns the events that an operation has stored. */
 const published = (
   { args, method, value }: StoreOperation,
   events: ReadonlyMap<string, StoredEvent>,
@@ -92,7 +92,7 @@ const isSettled = (tag: unknown): tag is keyof typeof stateOf =>
 const refOf = (webhook: unknown, event: unknown): string =>
   `"${String(webhook).slice(0, 8)} ${String(event)}"`
 
-/** What becomes of deliveries. */
+/** How deliveries go on. */
 const deliveries = ({ operations, run }: Trace): ReadonlyArray<string> => {
   const events = new Map(run.remains.events.map((event) => [event.id, event]))
   const webhooks = makeWebhooks()
@@ -140,7 +140,7 @@ const deliveries = ({ operations, run }: Trace): ReadonlyArray<string> => {
 
 const millisOf = (date: unknown): number => Date.parse(String(date)) % 100_000_000_000
 
-/** What becomes of the dates in the first project, and which there are in the end. */
+/** How the dates in the first project change, and which there are in the end. */
 const bulk = ({ run: { remains } }: Trace): ReadonlyArray<string> => {
   const idOf = makeNumbers()
   const steps = remains.events
@@ -184,7 +184,7 @@ const makeEpochs = () => {
       places.set(id, { epoch, number: ++last })
       return last
     },
-    /** The numbers of those of some events that were stored in an epoch. */
+    /** The numbers of events that were stored in an epoch. */
     numbersIn: (of: number, ids: ReadonlyArray<unknown>): ReadonlyArray<number> =>
       ids.flatMap((id) => {
         const place = places.get(String(id))
@@ -193,7 +193,7 @@ const makeEpochs = () => {
   }
 }
 
-/** What a reader of the first project gets, who goes on after its last cursor. */
+/** What a reader in the first project gets, who goes on after its last cursor. */
 const feed = ({ operations, run }: Trace): ReadonlyArray<string> => {
   const events = new Map(run.remains.events.map((event) => [event.id, event]))
   const epochs = makeEpochs()
@@ -215,7 +215,7 @@ const feed = ({ operations, run }: Trace): ReadonlyArray<string> => {
       listAt({ projects }, "projects").join(" ") === "p1"
     if (!isNext || at(operation.value, "isLast") !== true) continue
     const ids = listAt(operation.value, "events").map((event) => at(event, "id"))
-    // One page of the system reads on into the next epoch, where the specification has one for each.
+    // One page reads on into the next epoch, where the specification has one for each.
     for (; cursorEpoch < epochs.current(); cursorEpoch++)
       steps.push(readThese(epochs.numbersIn(cursorEpoch, ids)))
     steps.push(readThese(epochs.numbersIn(cursorEpoch, ids)))
@@ -227,13 +227,12 @@ const feed = ({ operations, run }: Trace): ReadonlyArray<string> => {
 const readThese = (numbers: ReadonlyArray<number>): string =>
   `readThese(Set(${numbers.join(", ")}))`
 
-/** What each specification sees of a run. */
+/** What each specification sees in a run. */
 const views = { deliveries, bulk, feed } as const
 
-/** The name of a specification. */
 export type Specification = keyof typeof views
 
-// A run of a specification is an expression: one that is nested deeper is refused.
+// A run is an expression: one that is nested deeper is refused.
 const mostSteps = 150
 
 /** Prints runs as a module that tests them. */

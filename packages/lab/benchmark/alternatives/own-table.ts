@@ -11,7 +11,7 @@ import { setTimeout as pause } from "node:timers/promises"
 import pg from "pg"
 import { send } from "./send.ts"
 
-/** The tables. `fillfactor` leaves room for new versions of rows, as Tenure's does. */
+/** The tables. `fillfactor` leaves room for new row versions, as Tenure's does. */
 const tables = `
   CREATE TABLE memberships (
     project_id text, user_id text, end_date timestamptz NOT NULL, PRIMARY KEY (project_id, user_id)
@@ -93,7 +93,7 @@ export interface OwnExtension {
   readonly endDate: Date
 }
 
-/** Creates the tables in a schema of their own. */
+/** Creates the tables in their own schema. */
 export const createOwnTables = async (url: string, schema: string): Promise<void> => {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
@@ -199,7 +199,7 @@ export const openOwnTables = (url: string, schema: string) => {
   }
 }
 
-/** The key of a client. */
+/** A client's key. */
 export interface OwnKey {
   readonly id: string
   readonly projects: ReadonlyArray<string>

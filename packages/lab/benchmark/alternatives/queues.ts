@@ -16,7 +16,7 @@ import { startTenure } from "../database.ts"
 import { type OwnEvent, openOwnTables } from "./own-table.ts"
 import { type Notification, send } from "./send.ts"
 
-/** A webhook, the only one of its project. */
+/** A webhook, the only one in its project. */
 export interface QueueWebhook {
   readonly projectId: string
   readonly url: string
@@ -180,7 +180,7 @@ export type DelivererName = keyof typeof makers
 
 const isName = (name: string): name is DelivererName => name in makers
 
-/** Makes the program of a name ready, without starting it. */
+/** Makes the named program ready, without starting it. */
 export const makeDeliverer = (name: string, setup: DelivererSetup): Promise<Deliverer> => {
   if (!isName(name)) throw new Error(`there is no program ${name}`)
   return makers[name](setup)

@@ -8,7 +8,7 @@ export interface Notification {
   readonly id: string
   readonly body: string
   readonly url: string
-  /** `whsec_` and the base64 of the key. */
+  /** `whsec_` and the key in base64. */
   readonly secret: string
 }
 
@@ -23,7 +23,7 @@ const signatureOf = ({ body, id, secret }: Notification, timestamp: number): str
 }
 
 /**
- * Sends a notification. Rejects if no response with a status of 2xx comes within 15 seconds.
+ * Sends a notification. Rejects if no response with status 2xx comes within 15 seconds.
  *
  * It does less than Tenure's transport: it checks no address, and records neither the status nor the
  * beginning of the response. `node:http` needs less processor time than `fetch`.

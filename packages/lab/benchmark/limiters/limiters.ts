@@ -1,5 +1,5 @@
 /**
- * Limiters that are asked for three buckets a request: the key's, the address's and the key's burst. Of a refused
+ * Limiters that are asked for three buckets a request: the key's, the address's and the key's burst. For a refused
  * request Tenure takes nothing from any bucket; all others have by then taken from the buckets that they asked before,
  * and ask no further.
  */
@@ -12,7 +12,7 @@ import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import type { RateLimiterAbstract } from "rate-limiter-flexible"
 
-/** A key and an address; a request draws on two buckets of the key and on one of the address. */
+/** A key and an address; a request draws on the key's two buckets and the address's one. */
 export interface LimiterClient {
   readonly keyId: ApiKeyId
   readonly address: string
@@ -32,7 +32,7 @@ export interface Limiter {
   readonly close: () => unknown
 }
 
-/** Whether every request is admitted, or every one refused but the first of a client. */
+/** Whether every request is admitted, or every one refused but a client's first. */
 export type Outcome = "admitted" | "refused"
 
 /** The points that a limiter with a counter has. */
@@ -40,7 +40,7 @@ export const pointsOf = (outcome: Outcome): number => (outcome === "admitted" ? 
 
 type Take = (client: LimiterClient) => Effect.Effect<boolean, unknown>
 
-/** A limiter that is an effect of services. */
+/** A limiter that is an effect. */
 export const onRuntime = async <R, E>(
   name: string,
   layer: Layer.Layer<R, E>,
@@ -60,7 +60,7 @@ export const onRuntime = async <R, E>(
   }
 }
 
-// Tokens come back slowly, so that all buckets are kept, as the counters of the others are.
+// Tokens come back slowly, so that all buckets are kept, like the others' counters.
 const policyOf = (outcome: Outcome) =>
   bucketPolicy(
     outcome === "admitted"
@@ -68,7 +68,6 @@ const policyOf = (outcome: Outcome) =>
       : { limit: 1, window: Millis(3_600_000) },
   )
 
-/** What Tenure's store of limits is called. */
 export const storeName = "Tenure's RateLimitStore"
 
 /** Tenure's store alone, as the service asks it. */
@@ -92,7 +91,7 @@ export const tenureStore = <E>(
 const many = { limit: 10_000_000, window: "300 days" } as const
 const one = { limit: 1, window: "1 hour" } as const
 
-/** The service as the handler uses it: with the report for the headers, and with what it knows of refusals. */
+/** The service as the handler uses it: with the report for the headers, and with the refusals that it remembers. */
 export const tenureService = <E>(
   stores: Layer.Layer<RateLimitStore, E>,
   outcome: Outcome,
@@ -131,7 +130,7 @@ export const byPromise = (
   },
 })
 
-/** Whether a take of rate-limiter-flexible succeeds: it rejects with something that is no error if it refuses. */
+/** Whether a take by rate-limiter-flexible succeeds: it rejects with something that is no error if it refuses. */
 export const isAdmitted = async (take: () => Promise<unknown>): Promise<boolean> => {
   try {
     await take()
@@ -142,7 +141,7 @@ export const isAdmitted = async (take: () => Promise<unknown>): Promise<boolean>
   }
 }
 
-/** Three limiters of rate-limiter-flexible in sequence; the first that refuses is the last asked. */
+/** Three rate-limiter-flexible limiters in sequence; the first that refuses is the last asked. */
 export const inSequence = (
   name: string,
   [key, address, burst]: ReadonlyArray<RateLimiterAbstract>,

@@ -1,4 +1,4 @@
-/** A process with one limiter in memory, so that no limiter pays for the heap of another. */
+/** A process with one limiter in memory, so that no limiter pays for another's heap. */
 
 import { memory } from "@tenure/memory"
 import * as Effect from "effect/Effect"
@@ -37,7 +37,7 @@ const flexible = () =>
     (keyPrefix) => new RateLimiterMemory({ keyPrefix, points: pointsOf(outcome), duration: 3600 }),
   )
 
-/** The union of rate-limiter-flexible, which knows one key for all of its limiters. */
+/** The union, which knows one key for all its limiters. */
 const union = (): Limiter => {
   const all = new RateLimiterUnion(...flexible())
   return byPromise("rate-limiter-flexible, union", ({ keyId }) =>
@@ -48,7 +48,7 @@ const union = (): Limiter => {
 const expressStore = () =>
   Object.assign(new ExpressRateLimit.MemoryStore(), { windowMs: 3_600_000 })
 
-/** Three stores of express-rate-limit, which count and leave it to the middleware to compare. */
+/** Three express-rate-limit stores, which count and leave it to the middleware to compare. */
 const express = (): Limiter => {
   const [key, address, burst] = [expressStore(), expressStore(), expressStore()]
   const limit = pointsOf(outcome)
@@ -114,7 +114,7 @@ const used = (): number => {
   return arrayBuffers + heapUsed
 }
 
-// It knows all clients beforehand; for those with a limit of one that was the one. The first compile the code.
+// It knows all clients beforehand; for those limited to one, that was it. The first compile the code.
 const warmUp = Math.ceil(clients.length / 10)
 await limiter.takeAll(clients.slice(0, warmUp))
 const before = used()

@@ -1,4 +1,4 @@
-/** A bulk extension of a million members, beside the UPDATE that a team would write. */
+/** A bulk extension for a million members, beside the UPDATE that a team would write. */
 
 import { type Database, endDate, fill, onDatabase } from "../database.ts"
 import type { Section } from "../measurement.ts"
@@ -6,7 +6,6 @@ import { median } from "../rounds.ts"
 
 const table = "benchmark_members"
 
-/** The row of a bulk extension. */
 export const bulkRow = "bulk extension beside an UPDATE of every member"
 
 const createTable = async ({ sql }: Database, members: number): Promise<void> => {

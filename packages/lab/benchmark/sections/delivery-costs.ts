@@ -1,5 +1,5 @@
 /**
- * The processor time of claims and settlements, one after the other, while nobody else uses the database.
+ * The processor time that claims and settlements take, one after the other, while nobody else uses the database.
  * A machine that does something else as well changes it little.
  */
 
@@ -31,7 +31,7 @@ const shown = [
   ["settlement", 128, 20],
 ] as const satisfies ReadonlyArray<readonly [Cost, number, number]>
 
-/** The microseconds of processor time that a process has used, or 0 where the system does not tell. */
+/** A process's processor time in microseconds, or 0 where the system does not tell. */
 const usedBy = async (pid: number): Promise<number> => {
   const [nanos] = (await readFile(`/proc/${pid}/schedstat`, "utf8").catch(() => "0")).split(" ")
   return Number(nanos) / 1000
@@ -76,7 +76,7 @@ const settle = (outbox: Outbox["Service"], claims: ReadonlyArray<Claim>) => {
   }).pipe(Effect.orDie)
 }
 
-/** Takes some out of an array, wherever they are. */
+/** Removes some items, wherever they are. */
 const takeSome = <A>(items: Array<A>, count: number): ReadonlyArray<A> =>
   Array.from({ length: count }, () =>
     items.splice(Math.floor(Math.random() * items.length), 1),

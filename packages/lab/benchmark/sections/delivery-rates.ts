@@ -11,7 +11,7 @@ const schema = "benchmark_rates"
 
 /** A backlog, and who delivers it. */
 interface Case {
-  /** Of as many projects. */
+  /** Each in its own project. */
   readonly webhooks: number
   /** How long the receiver takes to answer. */
   readonly delayMillis: number
@@ -22,7 +22,7 @@ interface Case {
   readonly atLeast?: number
 }
 
-// Attempts that take 500 ms are so long that the processors of one machine can serve several processes. Claims are
+// Attempts that take 500 ms are so long that one machine's processors can serve several processes. Claims are
 // dearer the more webhooks have something to deliver.
 const shapes: ReadonlyArray<
   readonly [webhooks: number, delay: number, processes: number, rate: number, atLeast?: number]
@@ -56,7 +56,7 @@ export const cases: ReadonlyMap<string, Case> = new Map(
   ]),
 )
 
-/** The costs of a backlog, those of one delivery. */
+/** What a delivery from a backlog costs. */
 interface Costs extends Delivered {
   /** How many were claimed at a time. */
   readonly atATime: number
@@ -64,7 +64,7 @@ interface Costs extends Delivered {
   readonly settledAtATime: number
   /** How long a claim took, in microseconds. */
   readonly claim: number
-  /** Bytes of the write-ahead log. */
+  /** Bytes in the write-ahead log. */
   readonly logBytes: number
 }
 
@@ -89,7 +89,7 @@ const usedBy = async ({ sql }: Database): Promise<Used> => {
   return used ?? { bytes: 0, calls: 0, commits: 0, micros: 0 }
 }
 
-// It counts calls of functions and their time.
+// It counts function calls and their time.
 const counting = (url: string): string => {
   const counted = new URL(url)
   counted.searchParams.set("options", "-c track_functions=pl")
@@ -103,10 +103,10 @@ const projectsOf = (name: string): ReadonlyArray<string> =>
     (_, index) => `${name.replaceAll(/\W+/g, "-")}-${index}`,
   )
 
-// They are longer than those of other sections.
+// They are longer than in other sections.
 const mostRounds = 3
 
-/** Delivers backlogs of all cases, several times. */
+/** Delivers a backlog in each case, several times. */
 const deliverAll = async (
   database: Database,
   { rounds, seconds }: Settings,
@@ -160,10 +160,10 @@ const deliverAll = async (
 const profile =
   "One process keeps both processors busy, with 360 µs for a delivery in sender, receiver and PostgreSQL. With three it takes 600: none claims ahead for a webhook of which another has claims, so 119 deliveries are claimed at once rather than 237, and 38 settled at once rather than 90. The clock runs from the first arrival, so starting them is not counted."
 
-/** The name of the row of a case. */
+/** The name of a case's row. */
 export const measuredOf = (name: string): string => `deliveries to ${name}`
 
-/** What a delivery takes, beside its rate: the name of the row, and its unit. */
+/** What a delivery costs: the row's name and unit. */
 const costs = {
   sending: ["processor time where it is sent", "µs CPU"],
   receiving: ["processor time in the receiver", "µs CPU"],
@@ -178,7 +178,7 @@ type Cost = keyof typeof costs
 
 const isCost = (name: string): name is Cost => name in costs
 
-/** The name of the row of a cost. */
+/** The name of a cost's row. */
 export const costOf = (name: string, cost: Cost): string => `${measuredOf(name)}, ${costs[cost][0]}`
 
 /** The cases whose costs are shown: they have only one process, whose claims wait for nobody. */

@@ -1,4 +1,4 @@
-/** The ends of memberships on PostgreSQL: what it costs others that they are announced, and how fast it goes. */
+/** Membership ends on PostgreSQL: what it costs others that they are announced, and how fast it goes. */
 
 import { setTimeout as pause } from "node:timers/promises"
 import type { Tenure } from "@tenure/core"
@@ -18,7 +18,7 @@ import { countStatements } from "../statements.ts"
 
 const projectId = "p1"
 
-/** Lends an empty schema with a project of this many members to a function, and removes it afterwards. */
+/** Lends a schema with a project that has this many members, and removes it afterwards. */
 const withMembers = <A>(
   database: Database,
   schema: string,
@@ -38,7 +38,7 @@ const untilNone = async ({ sql }: Database, query: string): Promise<void> => {
   while ((await sql(query)).length > 0) await pause(100)
 }
 
-/** Waits until it is known of all memberships when to look at them. */
+/** Waits until all memberships have their next check. */
 const untilArmed = (database: Database, schema: string): Promise<void> =>
   untilNone(
     database,
@@ -58,7 +58,7 @@ const untilAnnounced = async (database: Database, schema: string): Promise<numbe
   return (performance.now() - began) / 1000
 }
 
-/** Throws an error unless the end of each of so many memberships was announced, and nothing else. */
+/** Throws unless exactly this many ends were announced, and nothing else. */
 const verify = async ({ sql }: Database, schema: string, members: number): Promise<void> => {
   const counts = await sql<{ readonly type: string; readonly count: number }>(
     `SELECT type, count(*)::integer AS count FROM ${schema}.events
@@ -75,7 +75,7 @@ const numberIn = async ({ sql }: Database, query: string): Promise<number> => {
   return row?.number ?? NaN
 }
 
-/** The percentage of updates of memberships that leave the indexes as they are. */
+/** The percentage of updates that leave all indexes as they are. */
 const hotShare = (database: Database, schema: string): Promise<number> =>
   numberIn(
     database,
@@ -83,10 +83,10 @@ const hotShare = (database: Database, schema: string): Promise<number> =>
      WHERE schemaname = '${schema}' AND relname = 'memberships' AND n_tup_upd > 0`,
   )
 
-// The sessions of a Tenure that closes tell what they have done.
+// Sessions report to the statistics within this time after they have closed.
 const toldMillis = 1000
 
-/** The cost of an extension beside one without the option, in many short turns of each. */
+/** The cost of an extension beside one without the option, in many short turns. */
 const extensionRows = (database: Database, settings: Settings): Promise<ReadonlyArray<Row>> => {
   const members = settings.pick(100_000, 1000)
   const [on, off] = ["benchmark_expiry", "benchmark_no_expiry"]
@@ -136,7 +136,7 @@ const blocksSoFar = (database: Database): Promise<number> =>
 // Sessions that have nothing to do tell late what they have read.
 const lateMillis = 11_000
 
-/** The statements and blocks a second of a Tenure that nobody uses. */
+/** The statements and blocks a second while nobody uses Tenure. */
 const idling = async (
   database: Database,
   schema: string,
@@ -213,7 +213,7 @@ const extendSteadily = async (
 // How far ahead the end is set.
 const aheadMillis = 1000
 
-/** Has so many memberships end at once, and extends those of a project meanwhile. */
+/** Has so many memberships end at once, and extends others meanwhile. */
 const endTogether = (
   database: Database,
   { pick }: Settings,
@@ -245,7 +245,7 @@ const endTogether = (
     await extendFor(pick(5, 0.1))
     const before = await extendFor(pick(10, 0.5))
     const end = Date.now() + aheadMillis
-    // All members of the other project get the date of a bulk extension, those of the same one a date of their own.
+    // The other project gets a bulk extension, and members in the same one their own date.
     if (isOther) await tenure.memberships.extendAll({ projectId: "ending", endDate: end })
     else {
       await sql(
@@ -290,7 +290,7 @@ const afterOutage = (database: Database, ended: number): Promise<Row> => {
     await untilArmed(database, schema)
     await before.close()
     await sql(`UPDATE ${schema}.expiry_settings SET since = now() - interval '2 days'`)
-    // The next check is that of the last reminder, as it was when the processes ended.
+    // The next check is for the last reminder, as it was when the processes ended.
     await sql(
       `UPDATE ${schema}.memberships m
        SET seq = p.seq, next_check_at = now() - interval '1 day',
@@ -316,7 +316,6 @@ const afterOutage = (database: Database, ended: number): Promise<Row> => {
 
 const million = 1_000_000
 
-/** The ends of memberships. */
 export const expiry: Section = {
   name: "expiry",
   measure: async (settings) => {

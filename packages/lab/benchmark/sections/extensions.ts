@@ -48,7 +48,7 @@ const hasPgbench = (): Promise<boolean> =>
     () => false,
   )
 
-/** The statements as one transaction of pgbench, or in prepared loops where that is not installed. */
+/** The statements as one transaction in pgbench, or in prepared loops where that is not installed. */
 const yardstick = async (
   { transaction, url }: Database,
   members: number,
@@ -75,7 +75,7 @@ const yardstick = async (
   }
 }
 
-/** The name of the row with the processor time of an extension. */
+/** The name of the row with an extension's processor time. */
 export const extensionCpu = `processor time in PostgreSQL of an extension, ${clients} at a time`
 
 /** Compares single extensions with the least that they could cost. */
@@ -124,13 +124,12 @@ const measureSingle = async (
   }
 }
 
-/** Throughput of single extensions. */
 export const extensions: Section = { name: "extensions", measure: onDatabase(measureSingle) }
 
 // No more are kept apart.
 const bulkExtensionsAtMost = 64
 
-/** Compares what members cost whose end dates follow from many bulk extensions with those of none. */
+/** Compares what members cost whose end dates follow from many bulk extensions, or from none. */
 const measureLog = async (
   database: Database,
   tenure: Tenure,
@@ -186,7 +185,7 @@ export const bulkLog: Section = { name: "bulk-log", measure: onDatabase(measureL
 // Claims and sweeps take place meanwhile, but not beside every request.
 const requests = 20
 
-/** Counts the statements of an extension over HTTP, in the steady state. */
+/** Counts an extension's statements over HTTP, in the steady state. */
 const countRoundTrips = async (
   database: string,
   headersOf: () => Readonly<Record<string, string>>,
@@ -219,7 +218,6 @@ const countRoundTrips = async (
   return least
 }
 
-/** Statements of one request. */
 export const roundTrips: Section = {
   name: "round-trips",
   measure: async ({ database }) => {

@@ -19,7 +19,7 @@ const afterPosition = `
     AND (epoch, xid, id) > (1, '9000000000000000000'::xid8, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
   ORDER BY epoch, xid, id LIMIT 100`
 
-// It misses events of transactions that commit late.
+// It misses transactions that commit late.
 const byPosition = "after the last position, by hand"
 
 const polling = (name: string, poll: () => Promise<unknown>): Contestant => ({
@@ -27,7 +27,7 @@ const polling = (name: string, poll: () => Promise<unknown>): Contestant => ({
   run: (seconds) => loops(1, seconds, poll),
 })
 
-/** The cost of a poll that finds nothing new. */
+/** What a poll costs that finds nothing new. */
 const idlePoll = async (
   { events }: Tenure,
   { sql }: Database,
@@ -41,7 +41,7 @@ const idlePoll = async (
   return rowsOf("a poll that finds nothing new", "time", await compare(field, brief(settings)))
 }
 
-/** Compares extensions with those of a schema without the feed's column and index. */
+/** Compares extensions with and without the feed's column and index. */
 const extensions = async (database: Database, settings: Settings): Promise<ReadonlyArray<Row>> => {
   const members = settings.pick(100_000, 1000)
   const { sql, url } = database
@@ -69,11 +69,11 @@ const extensions = async (database: Database, settings: Settings): Promise<Reado
   return rows
 }
 
-/** A server and its listeners, each in a process of its own. */
+/** A server and its listeners, in two processes. */
 interface Stage {
   /** Waits until listeners have got so many events together. */
   readonly arrive: (events: number) => Promise<Arrived>
-  /** The bytes of the server's process. */
+  /** The server's resident bytes. */
   readonly memory: () => Promise<number>
   /** Has the server send events, if it is not Tenure's. */
   readonly send: (events: number) => Promise<unknown>
@@ -84,7 +84,7 @@ type Program = readonly [name: string, module: string, ...args: ReadonlyArray<st
 
 const projectsFor = (slots: number): number => Math.ceil(slots / perProject)
 
-/** Lends a server without listeners, then with all of them, to a function that measures. */
+/** Lends a server without listeners, then with all, to a function that measures. */
 const onStage = async <A>(
   [, module, ...args]: Program,
   slots: number,
@@ -120,7 +120,7 @@ const senders: ReadonlyArray<Program> = [
   ["better-sse, which keeps no events", "streams", "better-sse"],
 ]
 
-/** What idle listeners of Tenure are compared with, by transport. */
+/** What Tenure's idle listeners are compared with, by transport. */
 const idlers: Readonly<Record<Transport, ReadonlyArray<Program>>> = {
   SSE: [
     ["node:http alone", "streams", "sse"],
@@ -152,7 +152,7 @@ const publishing = async <A>(
   return found
 }
 
-/** How many events a second reach all listeners of their project. */
+/** How many events a second reach all their listeners. */
 const rateOf = async (
   { arrive }: Stage,
   publish: (events: number) => Promise<unknown>,
@@ -169,7 +169,7 @@ const rateOf = async (
 const profile =
   "Of 307 MB that the bundled server with stores in memory took for 10,000 streams, 53 are the files of Node, 34 the young generation of V8, 115 the rest of the heap, and 105 are outside of the heap, of which `node:http` alone takes 104. Here, the server runs from its sources, which takes 45 MB more. [The feed](../../../docs/internals/feed.md#what-it-costs) has the same of WebSockets."
 
-/** Measures listeners of Tenure, and beside them those of servers that do less. */
+/** Measures Tenure's listeners beside servers that do less. */
 const listenerRows = async (
   database: Database,
   { pick }: Settings,
@@ -220,7 +220,7 @@ const listenerRows = async (
       }),
     )
 
-  /** Measures the memory of a server with idle listeners, and what each of them takes. */
+  /** Measures a server's memory with idle listeners, and what each takes. */
   const idleBytes = (program: Program, listeners: number, transport: Transport) =>
     onStage(
       program,

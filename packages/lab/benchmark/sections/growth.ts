@@ -1,4 +1,4 @@
-/** The cost of an operation as the number of projects, memberships and webhooks grows. */
+/** What operations cost as projects, memberships and webhooks grow. */
 
 import { type Tenure, createTenure } from "@tenure/core"
 import { bulkModes } from "@tenure/core/internal"
@@ -14,7 +14,7 @@ interface Size {
   readonly members: number
 }
 
-/** An instance of Tenure with that. */
+/** A Tenure with that. */
 interface Filled extends Size {
   readonly tenure: Tenure
   readonly close: () => Promise<unknown>
@@ -162,7 +162,7 @@ const grow = async (
   return rows
 }
 
-/** Publishes events, one after the other, to projects with more and more webhooks. Counts deliveries, all of which are kept. */
+/** Publishes events, one after the other, to projects with more and more webhooks. Counts deliveries, which are all kept. */
 const publish = async ({ make, name }: Place, settings: Settings): Promise<Row> => {
   const counts = settings.pick([10, 100, 1000], [10, 20])
   const deliveries = settings.pick(20_000, 200)
@@ -188,7 +188,6 @@ const publish = async ({ make, name }: Place, settings: Settings): Promise<Row> 
   return row
 }
 
-/** The cost of extensions, bulk extensions and publications as things grow. */
 export const growth: Section = {
   name: "growth",
   measure: async (settings) => {

@@ -12,7 +12,7 @@ import {
 } from "../rounds.ts"
 import { requests, tokens } from "../servers/workload.ts"
 
-/** A contestant in a process of its own: its name, a module from the folder `servers`, and its arguments. */
+/** A contestant in its own process: its name, a module from the folder `servers`, and its arguments. */
 type Served = readonly [name: string, ...server: ReadonlyArray<string>]
 
 const measured = "extension over HTTP, in memory"
@@ -53,7 +53,7 @@ const rateTargets: Record<string, Target> = {
   [express]: { of: "ratio", atLeast: 1.6 },
 }
 
-/** Throughput of one process, and its processor time alone, beside implementations on frameworks. */
+/** A process's throughput and processor time, beside implementations on frameworks. */
 export const http: Section = {
   name: "http",
   measure: async (settings) => {
@@ -81,11 +81,11 @@ const without = "Tenure without metrics"
 const metricsProfile =
   "A request updates three histograms: of the request, of the take from its buckets, and of the change. For that, it reads the clock five times more."
 
-/** Shorter rounds, and more of them: noise that lasts longer than a round is noise for both. */
+/** Shorter rounds, and more: noise that lasts longer than a round is noise for both. */
 const often = ({ pick, rounds, seconds }: Settings): Rounds =>
   pick({ rounds: 8 * rounds, seconds: seconds / 8 }, { rounds, seconds })
 
-/** The processor time of one process with metrics. */
+/** What metrics cost. */
 export const metrics: Section = {
   name: "metrics",
   measure: async (settings) => {
@@ -99,7 +99,7 @@ export const metrics: Section = {
 const mountedProfile =
   "With a core that answers a constant, the adapters for fetch and Fastify take no longer than the hosts that answer one: all of the difference is the core. Its functions take 12 µs in any host, none of them more than a twentieth of that, and the garbage that they leave takes 2: the table further down lists them."
 
-/** The additional cost of Tenure over the host in which it is mounted, which answers a constant. */
+/** What Tenure adds to a host that answers a constant. */
 export const mounted: Section = {
   name: "mounted",
   measure: async (settings) => {
@@ -128,7 +128,7 @@ const ways = [
   { name: "64 at a time, of one member", connections: 64, members: 1, atLeast: 2500 },
 ] as const
 
-/** Throughput of one process whose commits wait for the disk. */
+/** A process's throughput while commits wait for the disk. */
 export const folder: Section = {
   name: "folder",
   measure: async (settings) => {

@@ -32,7 +32,7 @@ const importAll = async ({ port }: ServerProcess, bodies: ReadonlyArray<string>)
   }
 }
 
-/** Extends members, about 300 times a second, and returns the time that 99 % of the requests took at most. */
+/** Extends members, about 300 times a second, and returns the 99th percentile. */
 const extend = async (generator: Child, { port }: ServerProcess, seconds: number) => {
   const load = { port, connections: 16, seconds, restMillis: 50, requests: requests() }
   return (await generate(generator, load, "the server")).p99
@@ -81,7 +81,7 @@ const measure = async (
   ]
 }
 
-/** The time of a large import, and what others notice of it. */
+/** How long a large import takes, and what others notice. */
 export const imports: Section = {
   name: "imports",
   measure: async (settings) => {

@@ -1,7 +1,7 @@
 /**
- * Limiters that take from three buckets: in memory, on PostgreSQL and on Redis. The table of rate-limiter-flexible
- * survives a crash of PostgreSQL, unless it is made unlogged like Tenure's. Its union on Redis counts the key three
- * times, because it knows one key for all of its limiters.
+ * Limiters that take from three buckets: in memory, on PostgreSQL and on Redis. The table that rate-limiter-flexible makes
+ * survives a crash, unless it is made unlogged like Tenure's. Its union on Redis counts the key three
+ * times, because it knows one key for all its limiters.
  */
 
 import { postgres } from "@tenure/postgres"
@@ -52,7 +52,7 @@ const contestantIn = ({
   run: (seconds) => ask({ seconds }),
 })
 
-/** Compares limiters in memory, each in a process of its own, and what a client takes there. */
+/** Compares limiters in memory, each in its own process, and what a client takes there. */
 const measureInMemory = async (
   outcome: Outcome,
   settings: Settings,
@@ -92,7 +92,7 @@ const measureInMemory = async (
   ]
 }
 
-/** Speed and memory of limiters in memory. */
+/** Limiters in memory: their speed, and what they take. */
 export const limiter: Section = {
   name: "limiter",
   measure: async (settings) => ({
@@ -112,11 +112,10 @@ interface Situation {
   readonly target: Target
   readonly tenure: Limiter
   readonly peers: ReadonlyArray<Limiter>
-  /** Returns the microseconds of processor time that the server has used, where that can be known. */
+  /** Returns the server's processor time in microseconds, where that can be known. */
   readonly serverCpu?: () => Promise<number>
 }
 
-/** Any of so many clients. */
 const anyOf = (count: number): LimiterClient => clientOf(Math.floor(Math.random() * count))
 
 const contestantOf =
@@ -135,7 +134,7 @@ const contestantOf =
     },
   })
 
-/** Compares limiters on a server, at last by pairs of short rounds with one of them. */
+/** Compares limiters on a server, at last one pair in short rounds. */
 const measure = async (
   situation: Situation,
   settings: Settings,
@@ -178,7 +177,7 @@ const plentiful: Load = { concurrency: 32, maxConnections: 32 }
 
 type PostgresOptions = ConstructorParameters<typeof RateLimiterPostgres>[0]
 
-/** A limiter of rate-limiter-flexible, once it has made its table. */
+/** Makes a rate-limiter-flexible limiter with its table. */
 const makeFlexible = (options: PostgresOptions): Promise<RateLimiterPostgres> =>
   new Promise((resolve, reject) => {
     const made = new RateLimiterPostgres(options, (error?: Error) => {
@@ -187,7 +186,7 @@ const makeFlexible = (options: PostgresOptions): Promise<RateLimiterPostgres> =>
     })
   })
 
-/** Three limiters of rate-limiter-flexible on PostgreSQL. */
+/** Three rate-limiter-flexible limiters on PostgreSQL. */
 const flexibleOn = async (
   url: string,
   { maxConnections }: Load,
@@ -215,10 +214,9 @@ const flexibleOn = async (
 
 const someKeys = "take on PostgreSQL, 2,000 keys, 10 connections"
 
-/** Names of rows. */
 export const takeOf = { some: `${someKeys}: ${storeName}` } as const
 
-/** Takes a second on PostgreSQL. The processor time is that of this process; the database's is not counted. */
+/** Takes a second on PostgreSQL. Only this process's processor time is counted. */
 export const limiterPostgres: Section = {
   name: "limiter-postgres",
   measure: async (settings) => {
@@ -272,10 +270,10 @@ export const limiterPostgres: Section = {
   },
 }
 
-/** A client of one of the libraries. All limiters that are compared have one of their own. */
+/** A Redis client. Each limiter has its own. */
 interface Opened {
   readonly client: Client
-  /** Makes a limiter of rate-limiter-flexible. */
+  /** Makes a rate-limiter-flexible limiter. */
   readonly flexible: (keyPrefix: string) => RateLimiterRedis
   readonly close: () => void
 }
@@ -328,7 +326,7 @@ const usedBy = async (server: Redis): Promise<number> => {
   return 1_000_000 * (user + system)
 }
 
-/** Takes a second on Redis. The processor time is that of this process and of the server. */
+/** Takes a second on Redis. The server's processor time is counted, too. */
 export const limiterRedis: Section = {
   name: "limiter-redis",
   measure: async (settings) => {
@@ -355,7 +353,7 @@ export const limiterRedis: Section = {
         peers: [sequenceOn(await open(server.port)), unionOn(await open(server.port))],
         serverCpu: () => usedBy(observer),
       }
-      // Of four situations, so half as long as usual.
+      // Four situations, so half as long as usual.
       const shorter = { ...settings, seconds: settings.seconds / 2 }
       rows.push(...(await measure(situation, shorter, `${flexible}, union`)))
     }

@@ -14,7 +14,6 @@ import { type Receiver, newSecret, startReceiver } from "../receiving.ts"
 import { type Contestant, type Field, compare } from "../rounds.ts"
 import { projectId, requests, tokensOf } from "../servers/workload.ts"
 
-/** Names of the rows. */
 export const ownTableRows = {
   answered: "extension over HTTP, on PostgreSQL, beside own tables",
   delivered: "extension over HTTP, on PostgreSQL, until its notification has arrived",
@@ -51,7 +50,7 @@ interface Parts {
   readonly receiver: Receiver
 }
 
-/** Extends over HTTP. Counts the processor time of the server and of PostgreSQL. */
+/** Extends over HTTP. Counts the processor time in the server and in PostgreSQL. */
 const extending = (
   name: string,
   server: ServerProcess,
@@ -75,7 +74,6 @@ const extending = (
   })
 }
 
-/** Throughput of one process. */
 export const ownTable: Section = {
   name: "own-table",
   measure: async (settings) => {

@@ -10,7 +10,6 @@ import { type Received, type Receiver, newSecret, startReceiver } from "../recei
 import { median, quantile } from "../rounds.ts"
 import type { DelivererReport, DelivererTask } from "../servers/deliverer.ts"
 
-/** Names of the rows. */
 export const queueRows = {
   rate: "notifications of a backlog, 20 webhooks",
   p99: "notification at 200 events a second, 20 webhooks, p99",
@@ -29,7 +28,7 @@ const rates = {
 const isName = (name: string): name is DelivererName => name in rates
 const names = Object.keys(rates).filter(isName)
 
-// They are longer than those of other sections.
+// They are longer than in other sections.
 const mostRounds = 3
 
 const schemaOf = (name: DelivererName): string => `benchmark_queue_${name.replaceAll(/\W/g, "_")}`
@@ -37,7 +36,7 @@ const schemaOf = (name: DelivererName): string => `benchmark_queue_${name.replac
 const idsOf = (name: DelivererName): ReadonlyArray<string> =>
   Array.from({ length: 20 }, (_, index) => `${name.replaceAll(" ", "-")}-${index}`)
 
-/** Registers the webhooks of a program, in its tables if it has some for them. */
+/** Registers a program's webhooks, in its tables if it has some for them. */
 const addWebhooks = async (
   url: string,
   name: DelivererName,
@@ -69,7 +68,7 @@ const addWebhooks = async (
   return webhooks
 }
 
-/** What is measured of a program: costs, and the 99th percentile of the milliseconds until arrival. */
+/** What is measured: costs, and the 99th percentile of the milliseconds until arrival. */
 type Figures = Delivered & { readonly p99: number }
 
 const views = {

@@ -31,9 +31,8 @@ const importCore = async (): Promise<number> => {
 /** Tells how much memory the process holds when it is asked. */
 const telling = `process.on("message", () => process.send(process.memoryUsage.rss()))`
 
-/** A start of the bundled server. */
 interface Started {
-  /** From the start of the process until it listens. */
+  /** Until the process listens. */
   readonly millis: number
   readonly megabytes: number
 }
@@ -69,7 +68,7 @@ const startServer = async (environment: Readonly<Record<string, string>>): Promi
   return { millis, megabytes }
 }
 
-/** Rows of starts in a place, with the most that a server should need. */
+/** Rows for a place, with the most that a server should need. */
 const rowsOf = (
   where: string,
   starts: ReadonlyArray<Started>,
@@ -92,7 +91,6 @@ const rowsOf = (
 
 const profile = "Two thirds of the time are the import of Effect alone."
 
-/** The time of a cold start. */
 export const start: Section = {
   name: "start",
   measure: async (settings) => {
@@ -111,7 +109,7 @@ export const start: Section = {
         most: { millis: 500, megabytes: 100 },
       },
       { where: "on PostgreSQL", in: database, most: { millis: 500, megabytes: 70 } },
-      // PGlite is loaded, which takes most of the time, and most of the memory.
+      // PGlite is loaded, which takes most time and memory.
       { where: "in a folder", in: folder, most: {} },
     ].map((place) => ({ ...place, starts: new Array<Started>() }))
     const imports: Array<number> = []

@@ -5,7 +5,7 @@ import { type Database, endDate, onDatabase, schema } from "../database.ts"
 import type { Row, Section } from "../measurement.ts"
 
 const projectId = "storage"
-// As over HTTP, where each change says which request of which key made it.
+// As over HTTP, where each change names its request and key.
 const keyId = crypto.randomUUID()
 
 /** What the rows are called. */
@@ -20,12 +20,12 @@ export const measured = {
 
 const sizeOf = (table: string): string => `pg_total_relation_size('${schema}.${table}')::float8`
 
-// Tables whose days or parts are tables of their own are measured with these.
+// Partitioned tables are measured with their partitions.
 const partsOf = (table: string): string => `
   (SELECT coalesce(sum(pg_total_relation_size(relid)), 0)::float8
    FROM pg_partition_tree('${schema}.${table}'))`
 
-/** What is measured of the database, in bytes. The log is what has been written so far. */
+/** What is measured, in bytes. The log is what has been written so far. */
 const sizes = {
   membership: sizeOf("memberships"),
   auditRow: `${partsOf("audit")} + ${sizeOf("audit")}`,
@@ -67,7 +67,6 @@ const row = (what: keyof typeof measured, figure: number): Row => ({
   figure,
 })
 
-/** Bytes of what is stored. */
 export const storage: Section = {
   name: "storage",
   measure: onDatabase(async (database, { events, memberships, webhooks }, { pick }) => {

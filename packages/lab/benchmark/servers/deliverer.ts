@@ -1,4 +1,4 @@
-/** A process that delivers notifications by one of the programs that are compared. */
+/** A process that delivers notifications by one program. */
 
 import { setTimeout as pause } from "node:timers/promises"
 import { type DelivererSetup, makeDeliverer } from "../alternatives/queues.ts"

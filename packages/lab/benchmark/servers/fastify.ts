@@ -1,6 +1,6 @@
 /**
  * Fastify with @fastify/rate-limit, and JSON schemas for the request and the response: in memory, or with a database's
- * URL, a schema and a number of keys on a team's own tables, with a webhook job in the same process. Its one limit for
+ * URL, a schema and how many keys there are, on a team's own tables, with a webhook job in the same process. Its one limit for
  * each key is in memory, so several processes would each admit as much; Tenure shares three limits on PostgreSQL.
  */
 
@@ -65,7 +65,6 @@ const response = {
   },
 } as const
 
-/** The types of an extension. */
 interface ExtendRoute {
   readonly Params: { readonly project: string; readonly user: string }
   readonly Body: { readonly extend: number | string }

@@ -1,4 +1,4 @@
-/** An instance of Tenure with members, API keys, and limits that no client reaches. */
+/** A Tenure with members, API keys, and limits that no client reaches. */
 
 import {
   type AccessRecord,

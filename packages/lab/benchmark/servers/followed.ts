@@ -3,10 +3,10 @@
 const keys = 10
 const perKey = 10
 
-/** The slots of a project: ten keys have ten each. */
+/** A project's slots: ten keys have ten each. */
 export const perProject = keys * perKey
 
-/** A project and the tokens of its keys. */
+/** A project and its keys' tokens. */
 export interface Followed {
   readonly projectId: string
   readonly tokens: ReadonlyArray<string>
@@ -33,11 +33,11 @@ const headers: Readonly<Record<Transport, ReadonlyArray<string>>> = {
   ],
 }
 
-/** A short text as a frame of a client, masked with zeros, which change nothing (RFC 6455, 5.2). */
+/** A short text as a client's frame, masked with zeros, which change nothing (RFC 6455, 5.2). */
 const frame = (text: string): string =>
   `\u0081${String.fromCharCode(128 + text.length)}\0\0\0\0${text}`
 
-/** What a client sends first, as text of single bytes. */
+/** What a client sends first, as text whose characters are bytes. */
 const requestOf = (transport: Transport, projectId: string, token: string): string => {
   const isStream = transport === "SSE"
   const lines = [

@@ -1,6 +1,6 @@
 /**
  * What a team would write by itself, in memory. It does as much as Tenure as far as that goes without writing Tenure
- * again: one limit for each key instead of three in one step, tokens in the clear, no deliveries.
+ * again: one limit for each key, not three in one step, tokens in the clear, no deliveries.
  */
 
 import { randomUUID } from "node:crypto"
@@ -9,7 +9,7 @@ import { endDate, memberCount, projectId, tokens } from "./workload.ts"
 
 const kept = 10_000
 
-/** The last few thousand of something. */
+/** Keeps the last few thousand items. */
 const makeRing = () => {
   const items: Array<object> = []
   let next = 0

@@ -1,5 +1,5 @@
 /**
- * Hosts with Tenure mounted in them, or without: then they read and parse the body, and answer a constant of the same
+ * Hosts with Tenure mounted in them, or without: then they read and parse the body, and answer a constant with the same
  * size. The arguments are the host, and `bare` for the second.
  */
 

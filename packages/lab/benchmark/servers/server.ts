@@ -13,7 +13,7 @@ export const announce = <Question>(
   process.send?.(greeting)
 }
 
-/** Announces the port of a URL. */
+/** Announces a URL's port. */
 export const announcePort = (url: string): void => announce(Number(new URL(url).port))
 
 /** Listens on a free port and announces it. */

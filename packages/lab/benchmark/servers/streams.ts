@@ -1,5 +1,5 @@
 /**
- * Servers of streams that do less than Tenure: they keep no events, know no clients, and write to connections whether
+ * Streaming servers that do less than Tenure: they keep no events, know no clients, and write to connections whether
  * they take it or not. The argument names one: Server-Sent Events on node:http alone (`sse`), by the library better-sse
  * as its documentation shows it (`better-sse`), or WebSocket connections by the library that Tenure uses (`ws`), which
  * get nothing.

@@ -16,7 +16,7 @@ const [, , kind = "memory", url = "", schema, keys] = process.argv
 
 const options: Readonly<Record<string, () => FilledOptions | Promise<FilledOptions>>> = {
   memory: () => ({}),
-  // With the access log of the bundled server.
+  // With the bundled server's access log.
   logged: () => ({ onResponse: logAccess }),
   // It counts and times what it does.
   metrics: () => ({ metrics: true }),

@@ -3,18 +3,18 @@
 import type { ServerResponse } from "node:http"
 import { parseEndDate } from "@tenure/core/store"
 
-/** The project, and the number of its members, whose ids begin at 1. */
+/** The project, and how many members it has, whose ids begin at 1. */
 export const projectId = "p1"
 export const memberCount = 1000
 
-/** The tokens of so many clients' keys. */
+/** Tokens for so many keys. */
 export const tokensOf = (count: number): ReadonlyArray<string> =>
   Array.from({ length: count }, (_, index) => `benchmark-token-${index}-${"x".repeat(24)}`)
 
-/** The tokens of the usual clients. */
+/** The usual clients' tokens. */
 export const tokens = tokensOf(16)
 
-/** The project of imports, and the token of its operator. */
+/** The project for imports, and its operator's token. */
 export const importedProjectId = "imported"
 export const importToken = `benchmark-operator-${"x".repeat(24)}`
 
@@ -24,10 +24,9 @@ export const endDate = "2099-01-01T00:00:00.000Z"
 /** A limit that no client reaches. Requests are still counted. */
 export const highLimit = 1_000_000_000
 
-/** The route of an extension, as Express and Fastify spell it. */
+/** An extension's route, as Express and Fastify spell it. */
 export const route = "/v2/projects/:project/memberships/:user/extend"
 
-/** The path of an import. */
 export const importPath = `/v2/projects/${importedProjectId}/memberships/import`
 
 const extendPath = (user: number): string =>
@@ -63,7 +62,7 @@ export const answerWith = (response: ServerResponse, text: string): void => {
   response.end(text)
 }
 
-/** The body of Tenure's response to a request with this id. */
+/** The body with which Tenure responds to a request with this id. */
 export const envelopeOf = (
   requestId: string,
   newEndDate: string,

@@ -1,5 +1,5 @@
 /**
- * Has all stores take the same random steps, and compares their answers. Each seed is a run of its own, on
+ * Has all stores take the same random steps, and compares their answers. Each seed is a run, on
  * empty stores. Fails if there is a difference; the first `--failures` are shrunk and printed.
  */
 

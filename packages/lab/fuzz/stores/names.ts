@@ -1,9 +1,9 @@
 /**
- * The names of what a store mints: ids, secrets, tokens, cursors. They replace the values in its answers, and
+ * Names for what a store mints: ids, secrets, tokens, cursors. They replace the values in its answers, and
  * are replaced by them in requests, so that all stores get the same requests, and have to give the same answers.
  */
 
-/** A value that a store has minted, which is unlike that of any other store. */
+/** A value that a store has minted, unlike any other store's. */
 const minted =
   /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|whsec_[\w+/=-]+|whpk_[\w+/=-]+|tkt_[\w-]+/gi
 
@@ -11,13 +11,13 @@ const sequence = /(?<="sequence":)\d+/g
 
 const unknownId = "01a202e3-1074-7765-acfd-b456e9c1556c"
 
-/** Adds the project of a path to a kind. */
+/** Adds a path's project to a kind. */
 const inProject = (kind: string, path: string): string => {
   const [, project] = /^\/v2\/projects\/(p\d)\//.exec(path) ?? []
   return project === undefined ? kind : `${kind}-${project}`
 }
 
-/** The kind of an id in the data of a path: that which its last part but one names. */
+/** The kind of an id in a path's data: its last part but one names it. */
 const kindAt = (path: string): string => {
   if (/\/api-keys/.test(path)) return "key"
   if (/\/events(\/|\?|$)/.test(path)) return inProject("event", path)
@@ -34,7 +34,7 @@ const kinds: Readonly<Record<string, string>> = {
   ticket: "ticket",
 }
 
-/** The kind of the cursors of a list. */
+/** The kind of a list's cursors. */
 const cursorAt = (path: string): string => {
   if (path.startsWith("/v2/audit")) return "cursor-others"
   if (path.startsWith("/v2/api-keys")) return "cursor-keys"
@@ -46,7 +46,7 @@ const cursorAt = (path: string): string => {
   return path.includes("/memberships") ? "cursor-memberships" : "cursor-projects"
 }
 
-/** The names of the values of one store. */
+/** The names of one store's values. */
 export class Names {
   private readonly names = new Map<string, string>()
   private readonly values = new Map<string, Array<string>>()
@@ -102,9 +102,9 @@ export class Names {
         Object.entries(value).map(([name, item]) => [name, this.hideAll(item, path, name)]),
       )
     }
-    // A sequence grows with every change of a member, by how much is up to the store.
+    // A sequence grows with every change, by how much is up to the store.
     if (field === "sequence") return "<sequence>"
-    // Uses of keys are recorded beside the requests, within a second.
+    // Key uses are recorded beside the requests, within a second.
     if (field === "last_used_at") return "<time>"
     if (typeof value !== "string") return value
     // The same place may have many cursors, and a store another one for each page.
@@ -127,7 +127,7 @@ export class Names {
   }
 
   /**
-   * Replaces the names in a text of a request by their values. A list of which there is no cursor yet is read
+   * Replaces the names in a request's text by their values. A list without a cursor yet is read
    * from its beginning.
    */
   showPath(text: string): string {
@@ -136,7 +136,7 @@ export class Names {
       .filter(([kind]) => kind.startsWith("cursor"))
       .flatMap(([, values]) => values)
       .filter((value) => value.length > 12 && shown.includes(value))
-      // An error repeats 80 characters of what it refuses, which may be a "~" and the cursor. Cursors begin alike.
+      // An error repeats 80 refused characters, which may be a "~" and the cursor. Cursors begin alike.
       .flatMap((value) => [value, value.slice(0, 80), value.slice(0, 79)])
       .toSorted((one, other) => other.length - one.length)
     return shown

@@ -16,7 +16,7 @@ export interface Difference {
 export interface Ran {
   /** How many requests were sent to each store. */
   readonly requests: number
-  /** How many of them were answered with 200. */
+  /** How many were answered with 200. */
   readonly valid: number
   readonly difference: Difference | undefined
 }
@@ -33,7 +33,7 @@ interface Player {
   readonly names: Names
 }
 
-// Ids of later steps sort after those of announcements, which are derived from what they announce.
+// Later ids sort after announcements', which are derived from what they announce.
 const pauseMillis = 10
 
 const parse = (text: string): unknown => {
@@ -72,14 +72,14 @@ const textOf = (item: unknown, field: string): string =>
 
 const keyOf = (item: unknown): string => `${textOf(item, "end_date")} ${textOf(item, "user_id")}`
 
-/** Orders the members of a list that have the same end date, which come in any order, by their ids. */
+/** Orders members with the same end date, which come in any order, by their ids. */
 const inOrder = (items: ReadonlyArray<unknown>): ReadonlyArray<unknown> => {
   const dates = items.map((item) => textOf(item, "end_date"))
   const isByDate = dates.every((date, index) => index === 0 || (dates[index - 1] ?? "") <= date)
   return isByDate ? items.toSorted((one, other) => (keyOf(one) < keyOf(other) ? -1 : 1)) : items
 }
 
-/** Follows a list to its end. Returns the answer to a request that would get all of it. */
+/** Follows a list to its end. Returns the answer to a request that would get all. */
 const wholeList = async (side: Side, sent: Request, first: Page): Promise<Page> => {
   const start = sent.path.replace(/(?<=[?&])after=[^&]*&?/, "")
   const items: Array<unknown> = []
@@ -93,14 +93,14 @@ const wholeList = async (side: Side, sent: Request, first: Page): Promise<Page> 
   return { ...first, total: items.length, next: null, data: inOrder(items) }
 }
 
-/** Returns the path of the project that an event is of. */
+/** Returns the path of an event's project. */
 const projectIn = (body: string): string =>
   `/v2/projects/${/"project_id":"(\w+)"/.exec(body)?.[1] ?? ""}/`
 
-// Of several attempts while the clock stands still, any may be the last.
+// While the clock stands still, any attempt may be the last.
 const lastAttempted = /(?<="last_attempt": \{\s+"at": "[^"]*",\s+"event_id": )"[^"]*"/g
 
-/** Takes a step. Returns the answer, with names in the place of what the store has minted. */
+/** Takes a step. Returns the answer, with names for what the store has minted. */
 const take = async (
   { names, side }: Player,
   step: Exclude<Step, Passing>,
@@ -108,7 +108,7 @@ const take = async (
 ): Promise<Answer> => {
   switch (step._tag) {
     case "Deliver": {
-      // Webhooks are independent of each other, so that their requests may come in any order.
+      // Webhooks' requests may come in any order.
       const delivered = await side.deliver((id) => names.known(id))
       const sent = delivered.toSorted((one, other) =>
         names.known(one.url + one.body) < names.known(other.url + other.body) ? -1 : 1,
@@ -131,7 +131,7 @@ const take = async (
   }
 }
 
-/** Lets time pass. Ends that have come are announced at the end of it, and later steps come after that. */
+/** Lets time pass. Ends that have come are announced then, and later steps come after that. */
 const pass = async (
   players: ReadonlyArray<Player>,
   time: Time,
@@ -186,7 +186,7 @@ const play = async (
 }
 
 /**
- * Leaves out steps for as long as there still is a difference: first half of them, then smaller parts.
+ * Leaves out steps for as long as there still is a difference: first half the steps, then smaller parts.
  *
  * @param most - the most runs
  */
@@ -214,7 +214,7 @@ export const shrink = async (
   return smallest
 }
 
-/** Takes the steps of a seed on all stores. */
+/** Takes a seed's steps on all stores. */
 export const playSeed = (
   stores: ReadonlyArray<Store>,
   start: number,
@@ -225,7 +225,7 @@ export const playSeed = (
 const before = 3
 const after = 12
 
-/** Returns the lines of each answer around the first one that differs. */
+/** Returns each answer's lines around the first one that differs. */
 const excerpts = (answers: Difference["answers"]): ReadonlyArray<string> => {
   const all = answers.map(({ answer }) => answer.split("\n"))
   const [expected = [], ...others] = all
@@ -237,7 +237,7 @@ const excerpts = (answers: Difference["answers"]): ReadonlyArray<string> => {
   ])
 }
 
-/** Tells of a difference, so that somebody can repeat it. */
+/** Reports a difference, so that somebody can repeat it. */
 export const report = (seed: number, { answers, steps }: Difference): string =>
   [
     `The stores differ with seed ${seed}, after the last of these steps:`,

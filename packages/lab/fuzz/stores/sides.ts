@@ -1,4 +1,4 @@
-/** The stores to compare, each behind a server of its own, on one clock that only the steps move. */
+/** The stores to compare, each behind its own server, on one clock that only the steps move. */
 
 import { Agent, createServer, request as httpRequest } from "node:http"
 import { PgClient } from "@effect/sql-pg"
@@ -38,12 +38,11 @@ export interface Time {
   now: number
 }
 
-/** A kind of store. It is opened once, and is emptied for each run. */
+/** A store. It is opened once, and is emptied for each run. */
 export interface Store {
   readonly name: string
   readonly stores: Layer.Layer<StorePorts, unknown>
   readonly empty: () => Promise<void>
-  /** Sets the clock of the store. */
   readonly setTime: (now: number) => Promise<void>
   readonly close: () => Promise<void>
 }
@@ -63,13 +62,13 @@ export interface Side {
   readonly setTime: (now: number) => Promise<void>
   /**
    * Postpones the alarms that have come until a time, so that one sweep announces their ends: a store may turn
-   * to the members of a bulk extension later than to others, and the order between two sweeps is up to it.
+   * to bulk-extended members later than to others, and the order between two sweeps is up to it.
    */
   readonly gather: (until: number) => Promise<void>
   /** Announces the ends that have come. */
   readonly announce: () => Promise<void>
   /**
-   * Delivers what is due, and announces and disables failing webhooks at the end of it, in the order of their names:
+   * Delivers what is due, and announces and disables failing webhooks at the end, in the order of their names:
    * attempts for several ones are made at the same time, and end in any order. Returns what was sent.
    */
   readonly deliver: (
@@ -84,7 +83,7 @@ interface Announcing {
 }
 
 /**
- * Keeps the settlements that announce or disable failing webhooks, in place of making them. Each webhook has one
+ * Keeps the settlements that announce or disable failing webhooks, and makes none. Each webhook has one
  * attempt at a time.
  */
 const keeping = (
@@ -119,7 +118,7 @@ export const inMemory: Store = {
   close: nothing,
 }
 
-/** Puts functions before those of PostgreSQL that tell the time. */
+/** Puts functions before PostgreSQL's that tell the time. */
 const replaceClock = `
   DO $do$ BEGIN
     CREATE SCHEMA IF NOT EXISTS clock;
@@ -135,19 +134,19 @@ const replaceClock = `
 
 type Client = Layer.Layer<PgClient.PgClient, unknown>
 
-/** Runs statements on a connection of their own. */
+/** Runs statements on a new connection. */
 const execute = (client: Client, text: string): Promise<void> =>
   Effect.runPromise(
     Effect.asVoid(PgClient.PgClient.use((sql) => sql.unsafe(text))).pipe(Effect.provide(client)),
   )
 
-/** Makes a store of a database whose clock is replaced. */
+/** Makes a store in a database whose clock is replaced. */
 const onDatabase = async (name: string, client: Client): Promise<Store> => {
   await execute(client, replaceClock)
   const runtime = ManagedRuntime.make(client)
   const run = (text: string) =>
     runtime.runPromise(Effect.asVoid(PgClient.PgClient.use((sql) => sql.unsafe(text))))
-  // PGlite has one session, which begins with a path of its own.
+  // PGlite's only session begins with another path.
   await run("SET search_path = clock, pg_catalog, public")
   return {
     name,
@@ -158,14 +157,13 @@ const onDatabase = async (name: string, client: Client): Promise<Store> => {
   }
 }
 
-/** The store of a folder. */
 export const inFolder = (path: string): Promise<Store> =>
   onDatabase("embedded", embeddedClient({ path, durable: false }))
 
 const clientOf = (url: string): Client =>
   PgClient.layer({ url: Redacted.make(url), maxConnections: 2, connectTimeout: "1 minute" })
 
-/** The store on a PostgreSQL server, in a database of its own. */
+/** The store on a PostgreSQL server, in a new database. */
 export const onServer = async (url: string): Promise<Store> => {
   const database = `fuzz_${process.pid}`
   await execute(clientOf(url), `CREATE DATABASE ${database}`)
@@ -188,7 +186,7 @@ const clockOf = (time: Time): Layer.Layer<never> =>
     Clock.clockWith(({ sleep }) => Effect.succeed(makeClock(sleep, () => time.now))),
   )
 
-/** Randomness whose ids are in the order in which they are made, also those of a millisecond. */
+/** Randomness whose ids are in the order in which they are made, also within a millisecond. */
 const cryptoInOrder = (): Layer.Layer<never> => {
   let count = 0
   return Layer.succeed(WebCrypto, {
@@ -221,7 +219,7 @@ const fill = async ({ apiKeys, memberships }: Promises): Promise<void> => {
   await apiKeys.issue({ projects: projects.slice(0, 1), token })
 }
 
-/** The header field with what is left of the limits. */
+/** The header field with what the limits leave. */
 export const remaining = "x-ratelimit-remaining"
 
 const shownHeaders = [
@@ -326,7 +324,7 @@ export const openSide = async (store: Store, time: Time): Promise<Side> => {
         for (const { settle } of inOrder) await runtime.runPromise(settle)
         await tenure.flush()
       }
-      // A process adds its counts of attempts to those of the store before it reads them: here, before time passes.
+      // A process adds its attempt counts to the store's before it reads them: here, before time passes.
       await tenure.activity()
       return [...outgoing]
     },

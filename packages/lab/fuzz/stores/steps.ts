@@ -1,10 +1,10 @@
-/** Random steps: requests to every operation, the passing of time, and deliveries. */
+/** Random steps: requests to every operation, passing time, and deliveries. */
 
 import * as fc from "fast-check"
 import { adminToken, token, words } from "../vocabulary.ts"
 
 /**
- * A request. Each store puts its own values in the place of `{kind:index}` in all texts, for example
+ * A request. Each store replaces `{kind:index}` in all texts by its own values, for example
  * `{webhook:0}`; see `Names`. `{ms:offset}` and `{iso:offset}` are times.
  */
 export interface Request {
@@ -18,7 +18,7 @@ export interface Request {
 /** Something to do with every store. */
 export type Step =
   | Request
-  /** Time passes, and ends of memberships are announced. */
+  /** Time passes, and ends are announced. */
   | { readonly _tag: "Pass"; readonly millis: number }
   /** What is due is delivered. */
   | { readonly _tag: "Deliver" }
@@ -27,10 +27,10 @@ export type Step =
 export const projects = ["p1", "p2"]
 export const members = ["1", "2", "3", "4"]
 
-/** The key of an operator of both projects. */
+/** An operator's key for both projects. */
 export const operatorToken = `fuzz-operator-${"x".repeat(32)}`
 
-/** The URLs of receivers, and the status that each responds. */
+/** Receivers' URLs, and the status that each responds. */
 export const receivers = new Map([
   ["https://sound.example/", 204],
   ["https://broken.example/", 500],
@@ -78,7 +78,7 @@ const event = mostly(
 )
 const key = mostly(nth("issued", 4), pick("{key:0}", "{key:2}", "{uuid:0}", "no-uuid", "%zz"))
 
-/** A time at an offset from the first step, as text of JSON. */
+/** A time at an offset from the first step, as JSON. */
 const timeAt = (offset: number): Text =>
   fc.boolean().map((isText) => (isText ? `"{iso:${offset}}"` : `{ms:${offset}}`))
 
@@ -94,7 +94,7 @@ const wrongTime = pick(
 const futureTime = mostly(future.chain(timeAt), fc.oneof(past.chain(timeAt), wrongTime), 12)
 const anyTime = mostly(fc.oneof(future, past).chain(timeAt), wrongTime, 12)
 
-/** Members of a JSON object, each of which may be left out. */
+/** A JSON object, whose members may be left out. */
 const object = (
   fields: Readonly<Record<string, Text>>,
   optional: Readonly<Record<string, Text>> = {},
@@ -120,11 +120,11 @@ const eventTypes = pick(
   '"membership.extended"',
 )
 
-/** The query of a list, of whose pages the cursors have a name. */
+/** A list's query, with the name of its cursors. */
 const list = (cursor: string, more: Readonly<Record<string, Text>> = {}): Text => {
   const after = mostly(
     nth(cursor, 3),
-    // With a cursor of the feed, which differs by store. Alone, it could also be a user id.
+    // With a feed cursor, which differs by store. Alone, it could also be a user id.
     pick("", ...words("start zzz 0 -1 1.1 0.0 999999.7 {uuid:0} %00 ~{cursor:0} {event-p1:0}")),
     16,
   )
@@ -158,7 +158,7 @@ const importBody = mostly(
   fc.array(importLine, { maxLength: 4 }).map((lines) => lines.join("\n")),
 )
 
-/** A kind of request, and how often it comes. Without a type, a body is JSON. */
+/** A request, and how often it comes. Without a type, a body is JSON. */
 interface Template {
   readonly weight: number
   readonly method: string
@@ -189,7 +189,7 @@ const path = (...parts: ReadonlyArray<string | Text>): Text =>
     .tuple(...parts.map((part) => (typeof part === "string" ? fc.constant(part) : part)))
     .map((texts) => texts.join(""))
 
-/** A path in a project, whose values are those of the project. */
+/** A path in a project, with the project's values. */
 const within = (...parts: ReadonlyArray<string | Text>): Text =>
   fc
     .tuple(project, path(...parts))
@@ -208,7 +208,6 @@ const events = mostly(none, truth, 2)
 const expected_end_date = anyTime
 const rate = pick("null", "1", "8", "-1")
 
-// The cursors of p1 are used more often than any others.
 const templates: ReadonlyArray<Template> = [
   send(
     10,
@@ -425,7 +424,7 @@ const otherType = pick(
 )
 const otherBody = pick("", "{", "[]", "null", '{"extend":1}')
 
-/** Changes of requests, of which one in fifteen has one. */
+/** A change, which one request in fifteen has. */
 interface Change {
   readonly method?: string
   readonly type?: string
@@ -470,6 +469,6 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 5, arbitrary: fc.constant<Step>({ _tag: "Deliver" }) },
 )
 
-/** Returns the steps of a seed. */
+/** Returns a seed's steps. */
 export const stepsOf = (seed: number, count: number): ReadonlyArray<Step> =>
   fc.sample(fc.noBias(step), { seed, numRuns: count })

@@ -11,7 +11,7 @@ import {
 } from "../../benchmark/pages.ts"
 import { readResults, rowsIn, shown } from "../../benchmark/results.ts"
 
-// `npm run benchmark -- --docs` writes all of it.
+// `npm run benchmark -- --docs` writes it all.
 const results = await readResults(shown)
 const text = await readFile(userPage, "utf8")
 

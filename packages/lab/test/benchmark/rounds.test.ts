@@ -1,4 +1,4 @@
-/** Ratios of contestants that take turns, and how certain they are. */
+/** Ratios between contestants that take turns, and how certain they are. */
 
 import { describe, expect, it } from "vitest"
 import { inPairs, ratioOf } from "../../benchmark/rounds.ts"

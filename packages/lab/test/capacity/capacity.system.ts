@@ -1,4 +1,4 @@
-/** The deliveries of several simulated processes, and of one machine that does everything. */
+/** Deliveries by several simulated processes, and on one machine that does everything. */
 
 import { assert, it } from "@effect/vitest"
 import { rateOf } from "../../capacity/deliveries.ts"

@@ -1,4 +1,4 @@
-/** Simulated time, the deliveries of one process in it, and what a load takes. */
+/** Simulated time, one process's deliveries in it, and what a load takes. */
 
 import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
@@ -9,7 +9,7 @@ import { run } from "../../capacity/simulated.ts"
 import { costs, setup } from "./setup.ts"
 
 describe("simulated time", () => {
-  // Were it the time of the machine, the test would not end.
+  // Were it the machine's time, the test would not end.
   it("passes in the order of its instants, and as fast as the work allows", () => {
     const order = run(
       Effect.gen(function* () {
@@ -42,10 +42,10 @@ describe("simulated time", () => {
 })
 
 it("simulated deliveries are bounded by the attempts in flight for each webhook", () => {
-  // 16 at a time, each of which takes half a second.
+  // 16 at a time, each taking half a second.
   const rate = rateOf(setup(1), costs, 1000)
   assert.isAbove(rate, 0.8 * 20 * 32)
-  // They end in waves, of which one more may fall into the seconds that count.
+  // They end in waves, and one more may fall into the seconds that count.
   assert.isAtMost(rate, 1.25 * 20 * 32)
 })
 

@@ -1,8 +1,8 @@
-/** What is simulated in the tests of capacity. */
+/** What the capacity tests simulate. */
 
 import type { Costs, Setup } from "../../capacity/deliveries.ts"
 
-// Nothing of these is measured.
+// None is measured.
 export const costs: Costs = {
   claim: { fixed: 1000, each: 50 },
   settlement: 50,

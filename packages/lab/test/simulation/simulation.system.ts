@@ -1,4 +1,4 @@
-/** The simulation by 500 seeds, by every way to break the system, on PostgreSQL, and in processes of its own. */
+/** The simulation by 500 seeds, by every way to break the system, on PostgreSQL, and in other processes. */
 
 import { execFile } from "node:child_process"
 import { fileURLToPath } from "node:url"
@@ -17,7 +17,7 @@ const run = async (...given: ReadonlyArray<string>): Promise<string> => {
   return stdout
 }
 
-/** Has the events after a move be in the epoch of those before. */
+/** Puts the events after a move into the epoch before it. */
 const restoreEpoch = `
   DO $$
   DECLARE
@@ -31,7 +31,7 @@ const restoreEpoch = `
 
 testSimulation({ repeated: 20, sabotages })
 
-// `npm run simulate` runs ten thousand, which take a minute of two processors.
+// `npm run simulate` runs ten thousand, which keep two processors busy for a minute.
 it("finds nothing wrong in 500 seeds", async () => {
   expect(await run("--seeds", "1-500")).toMatch(/seeds .* 0 failed\n$/)
 }, 600_000)

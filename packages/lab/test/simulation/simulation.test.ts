@@ -5,7 +5,7 @@ import { sabotages } from "../../simulation/sabotages.ts"
 import { simulate } from "../../simulation/simulate.ts"
 import { testSimulation } from "./tests.ts"
 
-/** One of the store, of deliveries, of the feed, of announcements, and of the client. */
+/** One each in the store, deliveries, the feed, announcements, and the client. */
 const some = [
   "an extension is answered and not stored",
   "a delivery is taken for made before it was",

@@ -1,4 +1,4 @@
-/** The tests of the simulation in one process, of few seeds or of many. */
+/** Tests for the simulation in one process, with few seeds or many. */
 
 import { describe, expect, it } from "vitest"
 import type { Sabotage } from "../../simulation/sabotages.ts"

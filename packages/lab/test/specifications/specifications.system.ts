@@ -1,4 +1,4 @@
-/** Quint: the specifications are safe, and have the runs of the simulation among their own. */
+/** Quint: the specifications are safe, and have the simulated runs among their own. */
 
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -21,10 +21,10 @@ const tracesOf = async (
   return traces
 }
 
-/** Those of the system as it is, for all specifications. */
+/** The sound system's, for all specifications. */
 const sound = tracesOf(soundSeeds)
 
-/** A guard of each specification, and what is there without it; and a sabotage that its runs show. */
+/** Each specification's guard, and what is there without it; and a sabotage that its runs show. */
 const specifications = [
   {
     name: "deliveries",
@@ -78,7 +78,7 @@ describe.each(specifications)("the specification of $name", ({ broken, guard, na
 
 describe("a database that moves to another server", () => {
   it("has runs that are among those of the specifications", async () => {
-    // Simulations replace the globals of the process: one at a time.
+    // Simulations replace the process's globals: one at a time.
     await sound
     const database = await openDatabase()
     const traces = await tracesOf(12, { database }).finally(database.close)
