@@ -183,10 +183,6 @@ const idleRows = (
   })
 }
 
-// A million in ten minutes.
-const announcedWithin = (count: number) =>
-  ({ of: "figure", atMost: Math.max(10, (600 * count) / 1_000_000) }) as const
-
 // As many extensions as a busy project has, but less than the machine can do.
 const intervalMillis = 5
 
@@ -268,7 +264,8 @@ const endTogether = (
         measured: `ends of ${inWords(count)} memberships ${where} in the same second, until the last is announced`,
         unit: "s",
         figure: seconds,
-        target: announcedWithin(count),
+        // A million in ten minutes.
+        target: { of: "figure", atMost: Math.max(10, (600 * count) / 1_000_000) },
       },
       {
         measured: `an extension while ${inWords(count)} memberships ${where} end, at 200 a second, 99th percentile`,
@@ -278,39 +275,6 @@ const endTogether = (
         target: { of: "ratio", atMost: isOther ? 1.3 : 2 },
       },
     ]
-  })
-}
-
-/** Starts after a day in which no process ran and memberships ended, one after the other. */
-const afterOutage = (database: Database, ended: number): Promise<Row> => {
-  const schema = "benchmark_outage"
-  const { sql, url } = database
-  return withMembers(database, schema, ended, async () => {
-    const before = await startTenure(url, schema)
-    await untilArmed(database, schema)
-    await before.close()
-    await sql(`UPDATE ${schema}.expiry_settings SET since = now() - interval '2 days'`)
-    // The next check is for the last reminder, as it was when the processes ended.
-    await sql(
-      `UPDATE ${schema}.memberships m
-       SET seq = p.seq, next_check_at = now() - interval '1 day',
-           end_date = now() - interval '1 day' * (m.user_id::integer / $1::float8)
-       FROM ${schema}.projects p WHERE p.number = m.project_number`,
-      [ended],
-    )
-    await sql(`VACUUM ANALYZE ${schema}.memberships`)
-    const began = performance.now()
-    const tenure = await startTenure(url, schema)
-    await untilAnnounced(database, schema)
-    const seconds = (performance.now() - began) / 1000
-    await tenure.close()
-    await verify(database, schema, ended)
-    return {
-      measured: `start after a day in which ${inWords(ended)} memberships ended, until the last is announced`,
-      unit: "s",
-      figure: seconds,
-      target: announcedWithin(ended),
-    }
   })
 }
 
@@ -326,13 +290,11 @@ export const expiry: Section = {
       ...(await idleRows(database, settings, pick(100_000, 100))),
       ...(await endTogether(database, settings, "of the same project", pick(30_000, 200))),
       ...(await endTogether(database, settings, "of another project", pick(100_000, 200))),
-      await afterOutage(database, pick(100_000, 200)),
     ]
     if (isLarge) {
       rows.push(
         ...(await idleRows(database, settings, 10 * million)),
         ...(await endTogether(database, settings, "of another project", million)),
-        await afterOutage(database, million),
       )
     }
     return { rows }

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import type { Tenure } from "@tenure/core"
+import { requestOf } from "../../simulation/http.ts"
 import {
   type Database,
   anyOf,
@@ -195,21 +196,18 @@ const countRoundTrips = async (
   await memberships.createProject("trips")
   await memberships.grant({ projectId: "trips", userId: "1", endDate })
   const { token } = await apiKeys.issue({ projects: ["trips"] })
-  const bytes = new TextEncoder().encode(JSON.stringify({ extend: endDate }))
+  const extension = JSON.stringify({ extend: endDate })
   let least = Infinity
   for (let sent = 0; sent < requests; sent++) {
     const before = count()
-    const { status } = await handle({
-      method: "PATCH",
-      path: "/v2/projects/trips/memberships/1/extend",
-      headers: {
-        authorization: `Bearer ${token}`,
-        "content-type": "application/json",
-        ...headersOf(),
-      },
-      body: { _tag: "Bytes", bytes },
-      remoteAddress: "203.0.113.7",
-    })
+    const headers = {
+      authorization: `Bearer ${token}`,
+      "content-type": "application/json",
+      ...headersOf(),
+    }
+    const { status } = await handle(
+      requestOf("PATCH", "/v2/projects/trips/memberships/1/extend", headers, extension),
+    )
     if (status !== 200) throw new Error(`an extension was answered with ${status}`)
     least = Math.min(least, count() - before)
   }

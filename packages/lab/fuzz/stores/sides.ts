@@ -1,6 +1,5 @@
-/** The stores to compare, each behind its own server, on one clock that only the steps move. */
+/** The stores to compare, each below its own Tenure, on one clock that only the steps move. */
 
-import { Agent, createServer, request as httpRequest } from "node:http"
 import { PgClient } from "@effect/sql-pg"
 import type { Promises, TenureOptions } from "@tenure/core"
 import { promisesFromEffect, tenureLayer } from "@tenure/core/effect"
@@ -17,7 +16,6 @@ import {
 import { type TransportRequest, WebhookTransport } from "@tenure/core/transport"
 import { client as embeddedClient } from "@tenure/embedded"
 import { memory } from "@tenure/memory"
-import { toNodeHandler } from "@tenure/node-http"
 import { postgresLayer } from "@tenure/postgres"
 import * as Clock from "effect/Clock"
 import { WebCrypto } from "effect/crypto/WebCrypto"
@@ -28,9 +26,9 @@ import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Random from "effect/Random"
 import * as Redacted from "effect/Redacted"
 import { emptyTables } from "../../../embedded/test/emptying.ts"
-import { listen } from "../../listening.ts"
+import { requestOf } from "../../simulation/http.ts"
 import { makeClock } from "../../timers.ts"
-import { adminToken, token } from "../vocabulary.ts"
+import { adminToken, token, words } from "../vocabulary.ts"
 import { type Request, members, operatorToken, projects, receivers } from "./steps.ts"
 
 /** The time, in milliseconds since the epoch, for the process and for all stores. */
@@ -183,7 +181,14 @@ export const onServer = async (url: string): Promise<Store> => {
 const clockOf = (time: Time): Layer.Layer<never> =>
   Layer.effect(
     Clock.Clock,
-    Clock.clockWith(({ sleep }) => Effect.succeed(makeClock(sleep, () => time.now))),
+    Clock.clockWith((real) =>
+      Effect.succeed(
+        makeClock(
+          (duration) => real.sleep(duration),
+          () => time.now,
+        ),
+      ),
+    ),
   )
 
 /** Randomness whose ids are in the order in which they are made, also within a millisecond. */
@@ -222,45 +227,26 @@ const fill = async ({ apiKeys, memberships }: Promises): Promise<void> => {
 /** The header field with what the limits leave. */
 export const remaining = "x-ratelimit-remaining"
 
-const shownHeaders = [
-  "allow",
-  "cache-control",
-  "content-type",
-  "idempotent-replayed",
-  "retry-after",
-  "upgrade",
-  "www-authenticate",
-  "x-ratelimit-limit",
-  remaining,
-]
+const shownHeaders = words(`
+  allow cache-control content-type idempotent-replayed retry-after upgrade www-authenticate
+  x-ratelimit-limit ${remaining}
+`)
 
-const sender =
-  (port: number, agent: Agent) =>
-  ({ body, headers, method, path }: Request): Promise<Reply> =>
-    new Promise((resolve, reject) => {
-      const sent = httpRequest(
-        { port, host: "127.0.0.1", agent, method, path, headers },
-        (response) => {
-          let text = ""
-          response.setEncoding("utf8")
-          response.on("data", (chunk: string) => (text += chunk))
-          response.on("error", reject)
-          response.on("end", () =>
-            resolve({
-              status: response.statusCode ?? 0,
-              headers: Object.fromEntries(
-                shownHeaders.map((name) => [name, response.headers[name]] as const),
-              ),
-              body: text,
-            }),
-          )
-        },
-      )
-      sent.on("error", reject)
-      // Also methods that have none by default, such as DELETE, may have a body.
-      if (body === "") sent.end()
-      else sent.setHeader("content-length", Buffer.byteLength(body)).end(body)
-    })
+/** Sends a request to a Tenure, without a server: the fuzzer of the hosts is about those. */
+const send = async (
+  { handle }: Promises,
+  { body, headers, method, path }: Request,
+): Promise<Reply> => {
+  const response = await handle(requestOf(method, path, headers, body))
+  const fields = new Headers(response.headers)
+  const { body: sent } = response
+  if (typeof sent !== "string") sent.close()
+  return {
+    status: response.status,
+    headers: Object.fromEntries(shownHeaders.map((name) => [name, fields.get(name) ?? undefined])),
+    body: typeof sent === "string" ? sent : "",
+  }
+}
 
 /** Starts Tenure on a store that is emptied. */
 export const openSide = async (store: Store, time: Time): Promise<Side> => {
@@ -298,9 +284,6 @@ export const openSide = async (store: Store, time: Time): Promise<Side> => {
   const since = await runtime.runPromise(expiry.watch(leads))
   const judge = makeDecideAnnouncement({ leads, since })
   await fill(tenure)
-  const server = createServer({ keepAliveTimeout: 0 }, toNodeHandler(tenure))
-  const port = await listen(server)
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
 
   const sweep = async (by: DecideAnnouncement): Promise<void> => {
     const { isMore } = await runtime.runPromise(expiry.sweep(100, by))
@@ -309,7 +292,7 @@ export const openSide = async (store: Store, time: Time): Promise<Side> => {
 
   return {
     name: store.name,
-    send: sender(port, agent),
+    send: (request) => send(tenure, request),
     setTime: store.setTime,
     gather: (until) => sweep(() => ({ announcement: undefined, alarm: until })),
     announce: () => sweep(judge),
@@ -328,11 +311,6 @@ export const openSide = async (store: Store, time: Time): Promise<Side> => {
       await tenure.activity()
       return [...outgoing]
     },
-    close: async () => {
-      agent.destroy()
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-      await runtime.dispose()
-    },
+    close: () => runtime.dispose(),
   }
 }
