@@ -6,7 +6,7 @@ import { requestOf } from "./http.ts"
 import { type Machine, beginning } from "./loop.ts"
 import { type Remains, type Told, makeNotes } from "./record.ts"
 import { atServer, prepare, readRemains, token } from "./server.ts"
-import { calm, type Weather } from "./weather.ts"
+import { type Weather, calm, calmWeather, well } from "./weather.ts"
 import { projects } from "./workload.ts"
 import { type HttpAnswer, load, makeWorld } from "./world.ts"
 
@@ -92,24 +92,18 @@ export const makePlayground = async (seed: number): Promise<Playground> => {
   let isReceiverUp = true
   let isStoreUp = true
   const weather: Weather = {
-    isCalm: true,
+    ...calmWeather,
     processes,
     store: { ...calm, delay: [1, 20] },
     http: { ...calm, delay: [5, 50] },
     receivers: {
-      ...calm,
+      ...well,
       delay: [5, 100],
       get refused() {
         return isReceiverUp ? 0 : 1
       },
-      hanging: 0,
     },
     millis: 0,
-    crashes: [],
-    outages: [],
-    moves: [],
-    jumps: [],
-    drift: 0,
     limit: undefined,
   }
   const notes = makeNotes()

@@ -52,6 +52,22 @@ export interface Weather {
 /** Nothing fails. */
 export const calm: Trouble = { delay: [0, 5], lost: 0, unanswered: 0, doubled: 0 }
 
+/** Receivers that accept everything. */
+export const well: Receiving = { ...calm, refused: 0, hanging: 0 }
+
+/** A weather without failures, but for its processes, its time and its limit. */
+export const calmWeather = {
+  isCalm: true,
+  store: calm,
+  http: calm,
+  receivers: well,
+  crashes: [],
+  outages: [],
+  moves: [],
+  jumps: [],
+  drift: 0,
+} as const
+
 const troubleOf = ({ between, chance, pick }: Random): Trouble => {
   const slowest = pick([5, 50, 500])
   const some = (most: number): number => (chance(0.5) ? between(0, most) : 0)
@@ -69,22 +85,7 @@ export const weatherOf = (seed: number): Weather => {
   const millis = pick([5000, 30_000, 120_000])
   const processes = pick([1, 1, 2, 2, 3])
   const limit = chance(0.2) ? 3 + below(5) : undefined
-  if (isCalm) {
-    return {
-      isCalm,
-      processes,
-      store: calm,
-      http: calm,
-      receivers: { ...calm, refused: 0, hanging: 0 },
-      millis,
-      crashes: [],
-      outages: [],
-      moves: [],
-      jumps: [],
-      drift: 0,
-      limit,
-    }
-  }
+  if (isCalm) return { ...calmWeather, processes, millis, limit }
   const at = (): number => between(0, millis)
   return {
     isCalm,

@@ -26,7 +26,7 @@ import type { Database } from "./postgres.ts"
 import type { Notes, Told } from "./record.ts"
 import type { Sabotage } from "./sabotages.ts"
 import { type News, type StoreServer, makeNews, remoteStores } from "./stores.ts"
-import type { Receiving, Trouble, Weather } from "./weather.ts"
+import { type Trouble, type Weather, calm, well } from "./weather.ts"
 
 /** An answer over HTTP. */
 export interface HttpAnswer {
@@ -108,9 +108,6 @@ interface Process {
   /** `undefined` while it starts. */
   handler: Handler["Service"] | undefined
 }
-
-const still: Trouble = { delay: [0, 5], lost: 0, unanswered: 0, doubled: 0 }
-const well: Receiving = { ...still, refused: 0, hanging: 0 }
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   Predicate.isObject(value)
@@ -206,7 +203,7 @@ export const makeWorld = (
   loop.useGlobals(makeGlobals(loop, clients, random(seed, "globals")))
   const processes: Array<Process> = []
 
-  const trouble = (of: Trouble): Trouble => (isHealed ? still : of)
+  const trouble = (of: Trouble): Trouble => (isHealed ? calm : of)
 
   const network = {
     loop,
