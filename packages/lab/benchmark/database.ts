@@ -63,15 +63,10 @@ export const connect = async (url: string): Promise<Database> => {
   }
 }
 
-// Linux counts 100 ticks a second.
-const tickMicros = 10_000
-
 /** A process's processor time in microseconds, or 0 where the system does not tell. */
-const cpuOf = async (pid: number): Promise<number> => {
-  const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "")
-  // The program's name comes before, and may contain spaces.
-  const [, user = 0, system = 0] = /\) (?:\S+ ){11}(\d+) (\d+)/.exec(stat) ?? []
-  return tickMicros * (Number(user) + Number(system))
+export const cpuOf = async (pid: number): Promise<number> => {
+  const [nanos] = (await readFile(`/proc/${pid}/schedstat`, "utf8").catch(() => "0")).split(" ")
+  return Number(nanos) / 1000
 }
 
 const cpuByPid = async (

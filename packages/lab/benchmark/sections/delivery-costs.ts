@@ -3,12 +3,11 @@
  * A machine that does something else as well changes it little.
  */
 
-import { readFile } from "node:fs/promises"
 import { type Claim, Outbox } from "@tenure/core/store"
 import { postgres } from "@tenure/postgres"
 import * as Effect from "effect/Effect"
 import { fillBacklog } from "../backlog.ts"
-import { type Database, inWords, startTenure } from "../database.ts"
+import { type Database, cpuOf, inWords, startTenure } from "../database.ts"
 import type { Row, Section } from "../measurement.ts"
 import { median } from "../rounds.ts"
 
@@ -30,12 +29,6 @@ const shown = [
   ["settlement", 16, 20],
   ["settlement", 128, 20],
 ] as const satisfies ReadonlyArray<readonly [Cost, number, number]>
-
-/** A process's processor time in microseconds, or 0 where the system does not tell. */
-const usedBy = async (pid: number): Promise<number> => {
-  const [nanos] = (await readFile(`/proc/${pid}/schedstat`, "utf8").catch(() => "0")).split(" ")
-  return Number(nanos) / 1000
-}
 
 const sum = (numbers: ReadonlyArray<number>): number =>
   numbers.reduce((total, one) => total + one, 0)
@@ -107,7 +100,7 @@ const measure = Effect.fnUntraced(function* (
       sql<{ pid: number }>("SELECT pid FROM pg_stat_activity"),
     )
     const inDatabase = Effect.promise(async () =>
-      sum(await Promise.all(pids.map(({ pid }) => usedBy(pid)))),
+      sum(await Promise.all(pids.map(({ pid }) => cpuOf(pid)))),
     )
     for (const [size, samples] of bySize) {
       const before = yield* inDatabase
