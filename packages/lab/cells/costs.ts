@@ -3,19 +3,10 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import { type Tenure, createTenure } from "@tenure/core"
 import { postgres } from "@tenure/postgres"
-import { type PostgresServer, startPostgres } from "@tenure/testing/postgres-server"
 import { median } from "../benchmark/rounds.ts"
 import { now } from "../faults/clock.ts"
-import { startReceivers } from "../faults/world/receivers.ts"
-import {
-  cpuOf,
-  names,
-  projectsOf,
-  settings,
-  startProcesses,
-  startServers,
-  tenure,
-} from "./world.ts"
+import { makeStage } from "../faults/world/stage.ts"
+import { cpuOf, names, projectsOf, startServer, startServers } from "./world.ts"
 
 const warmUpRounds = 3
 const rounds = 5
@@ -42,15 +33,13 @@ const extendAll = async ({ memberships }: Tenure, projects: ReadonlyArray<string
   await Promise.all(Array.from({ length: at }, work))
 }
 
-const cpuOfAll = async (servers: ReadonlyArray<PostgresServer>): Promise<number> =>
-  (await Promise.all(servers.map(cpuOf))).reduce((sum, millis) => sum + millis, 0)
-
 /** Compares the processor time of an extension: cells on two servers, and everything on one. */
 export const compareCosts = async (cells: number): Promise<void> => {
+  const stage = makeStage()
   const [one, ...two] = await Promise.all([
-    startPostgres({ settings }),
-    startPostgres({ settings }),
-    startPostgres({ settings }),
+    startServer(stage),
+    startServer(stage),
+    startServer(stage),
   ])
   const single = await openTenure(postgres({ url: one.url }))
   const several = await openTenure(
@@ -76,9 +65,9 @@ export const compareCosts = async (cells: number): Promise<void> => {
         ["one", single, [one], inOne],
         ["several", several, two, inSeveral],
       ] as const) {
-        const before = await cpuOfAll(servers)
+        const before = await cpuOf(servers)
         await extendAll(target, projects, at)
-        micros[kind].push((1000 * ((await cpuOfAll(servers)) - before)) / extensions)
+        micros[kind].push((1000 * ((await cpuOf(servers)) - before)) / extensions)
       }
     const ratios = micros.several.map((cost, round) => cost / (micros.one[round] ?? Number.NaN))
     console.log(`an extension, ${name}:`, {
@@ -89,17 +78,17 @@ export const compareCosts = async (cells: number): Promise<void> => {
   }
   await single.close()
   await several.close()
-  await Promise.all([one, ...two].map(({ stop }) => stop()))
+  await stage.end()
 }
 
 const backlog = 12_000
 
 /** Compares how many deliveries a second one and three processes make. */
-export const compareDispatchers = async (program: string, cells: number): Promise<void> => {
-  const servers = await startServers(program)
-  await tenure(servers.databaseUrl, "migrate", "--cells", String(cells))
-  const receivers = await startReceivers()
-  const setter = await openTenure(postgres({ servers: servers.options, migrate: false }))
+export const compareDispatchers = async (cells: number): Promise<void> => {
+  const stage = makeStage()
+  const { options, startProcesses } = await startServers(stage, cells)
+  const receivers = await stage.receivers()
+  const setter = await openTenure(postgres({ servers: options, migrate: false }))
   const projects = projectsOf(cells)
   for (const projectId of projects) {
     await setter.memberships.createProject(projectId)
@@ -117,7 +106,7 @@ export const compareDispatchers = async (program: string, cells: number): Promis
         }
       }
       await Promise.all(Array.from({ length: 32 }, publish))
-      const processes = await startProcesses(program, servers, count)
+      const processes = await startProcesses(count)
       const delivered = () => receivers.arrivals().length - start
       // The first half warms the processes up, and their connections.
       while (delivered() < backlog / 2) await sleep(20)
@@ -134,6 +123,5 @@ export const compareDispatchers = async (program: string, cells: number): Promis
     ratio: Number((together / alone).toFixed(2)),
   })
   await setter.close()
-  await receivers.close()
-  await Promise.all(servers.all.map(({ stop }) => stop()))
+  await stage.end()
 }

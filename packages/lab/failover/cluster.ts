@@ -1,57 +1,105 @@
 /**
  * PostgreSQL under Patroni, on loopback: etcd, two nodes with synchronous replication, and HAProxy, which
- * leads to the node that Patroni calls the primary.
+ * leads to the node that Patroni calls the primary. All programs are Debian's.
  */
 
-import { chown, readFile, writeFile } from "node:fs/promises"
+import { spawn } from "node:child_process"
+import { access, chown, constants, open, readFile, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { type Home, makeHome } from "@tenure/testing/postgres-server"
 import * as Predicate from "effect/Predicate"
-import pg from "pg"
-import { childrenOf, signal } from "../faults/world/database.ts"
+import { childrenOf, connectTo, signal } from "../faults/world/database.ts"
 import { freePort } from "../faults/world/ports.ts"
-import { type Running, postgresPrograms, programs, start } from "./programs.ts"
+import type { Stage } from "../faults/world/stage.ts"
+
+// Patroni 3.0 supports 15 at most.
+const postgresPrograms = "/usr/lib/postgresql/15/bin"
+
+/** A program's path, by the package that installs it. */
+export const programs = {
+  "etcd-server": "/usr/bin/etcd",
+  haproxy: "/usr/sbin/haproxy",
+  patroni: "/usr/bin/patroni",
+  pgbouncer: "/usr/sbin/pgbouncer",
+  "postgresql-15": `${postgresPrograms}/postgres`,
+} as const
+
+/** Returns the packages of a cluster: `pgbouncer` is for `--pooler` alone. */
+export const packagesOf = ({ hasPooler }: Pick<ClusterOptions, "hasPooler">) =>
+  (["etcd-server", "haproxy", "patroni", "postgresql-15", "pgbouncer"] as const).filter(
+    (name) => hasPooler || name !== "pgbouncer",
+  )
+
+/** Returns the packages whose program is not installed. */
+export const findMissing = async (
+  packages: ReadonlyArray<keyof typeof programs>,
+): Promise<ReadonlyArray<string>> => {
+  const isThere = (name: keyof typeof programs) =>
+    access(programs[name], constants.X_OK).then(
+      () => true,
+      () => false,
+    )
+  const found = await Promise.all(packages.map(isThere))
+  return packages.filter((_, index) => !found[index])
+}
+
+/** A program that runs until it is killed. */
+interface Running {
+  /** Kills it, as the death of its machine does. */
+  readonly kill: () => Promise<void>
+  readonly signal: (name: NodeJS.Signals) => void
+}
+
+/**
+ * Starts a program. The system kills it when this process ends, whatever ends it: a started Patroni would
+ * start PostgreSQL again and again.
+ */
+const start = async (
+  program: keyof typeof programs,
+  options: ReadonlyArray<string>,
+  logFile: string,
+  { account, folder }: Home,
+): Promise<Running> => {
+  const log = await open(logFile, "a")
+  const child = spawn("setpriv", ["--pdeathsig", "KILL", programs[program], ...options], {
+    ...account,
+    cwd: folder,
+    env: { PATH: process.env["PATH"], HOME: folder, LC_ALL: "C.UTF-8" },
+    // Ctrl-C on a terminal reaches this process alone.
+    detached: true,
+    stdio: ["ignore", log.fd, log.fd],
+  })
+  const ended = new Promise<void>((resolve) => child.once("close", () => resolve()))
+  await log.close()
+  return {
+    kill: () => {
+      child.kill("SIGKILL")
+      return ended
+    },
+    signal: (name) => void child.kill(name),
+  }
+}
+
+/** Writes a file for the account of a home. Returns its path. */
+const write = async ({ account, folder }: Home, name: string, text: string): Promise<string> => {
+  const file = join(folder, name)
+  await writeFile(file, text)
+  if (account !== undefined) await chown(file, account.uid, account.gid)
+  return file
+}
 
 /** How long Patroni waits, in seconds. It demands `loop_wait + 2 * retry_timeout <= ttl`, and 20 at least for `ttl`. */
 export const patience = { ttl: 20, loop_wait: 2, retry_timeout: 5 } as const
 
 /** How a cluster replicates, and what leads to it. */
-export interface ClusterOptions {
+interface ClusterOptions {
   /** Whether a commit waits for the standby. */
   readonly isSynchronous: boolean
   /** Whether a primary without a standby refuses to commit. */
   readonly isStrict: boolean
   /** Whether PgBouncer is between clients and HAProxy. */
   readonly hasPooler: boolean
-}
-
-/** A machine with Patroni and its PostgreSQL. */
-interface Node {
-  readonly name: string
-  /** Kills Patroni and PostgreSQL. Their connections are reset, as the system of a machine that goes on does. */
-  readonly crash: () => Promise<void>
-  /** Stops them for good, as a machine does that falls silent. */
-  readonly hang: () => Promise<void>
-  /** Starts Patroni on what is left. */
-  readonly start: () => Promise<void>
-}
-
-/** A running cluster. */
-export interface Cluster {
-  /** The URL through all that is in between. */
-  readonly url: string
-  /** The URL past the pooler. */
-  readonly listenUrl: string
-  /** The node that holds the leader's lock. Waits until one does. */
-  readonly leader: () => Promise<Node>
-  /** The other node. */
-  readonly standby: () => Promise<Node>
-  /** Waits until one node leads and the other one can take its place without a loss. */
-  readonly untilHealthy: () => Promise<void>
-  /** Asks Patroni to have the nodes change places, and waits for its answer. */
-  readonly switchOver: () => Promise<void>
-  readonly stop: () => Promise<void>
 }
 
 const database = "tenure"
@@ -107,7 +155,7 @@ const patroniConfiguration = (
 })
 
 /** The configuration in Patroni's documentation, with a check every second instead of every three. */
-const haproxyConfiguration = (port: number, nodes: ReadonlyArray<readonly [string, Ports]>) => `
+const haproxyConfiguration = (port: number, nodes: ReadonlyArray<Node>) => `
 global
   maxconn 1000
 defaults
@@ -125,7 +173,7 @@ listen primary
   default-server inter 1s fall 2 rise 1 on-marked-down shutdown-sessions
 ${nodes
   .map(
-    ([name, { postgres, rest }]) =>
+    ({ name, ports: { postgres, rest } }) =>
       `  server ${name} 127.0.0.1:${postgres} maxconn 100 check port ${rest}\n`,
   )
   .join("")}`
@@ -149,40 +197,61 @@ server_login_retry = 1
 const urlAt = (port: number, user: string, name: string): string =>
   `postgres://${user}:${password}@127.0.0.1:${port}/${name}`
 
-const withClient = async <A>(url: string, use: (client: pg.Client) => Promise<A>): Promise<A> => {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2000 })
-  client.on("error", () => {})
-  try {
-    await client.connect()
-    return await use(client)
-  } finally {
-    await client.end().catch(() => {})
-  }
-}
-
-const restTimeoutMillis = 1000
-
-const longestMillis = 120_000
-const retryMillis = 200
-const linesToTell = 20
-
 /** The text of a file; empty without a file. */
 const textOf = (file: string): Promise<string> => readFile(file, "utf8").catch(() => "")
 
-/** The first process of a node's PostgreSQL, if it runs. The file with its id outlives it, when others may have it. */
-const firstProcessOf = async ({ dataDirectory }: Home): Promise<number | undefined> => {
-  const id = Number.parseInt(await textOf(join(dataDirectory, "postmaster.pid")), 10)
-  return (await textOf(`/proc/${id}/cmdline`)).includes(dataDirectory) ? id : undefined
-}
-
 /** Sends a signal to all processes of a node's PostgreSQL. */
-const signalAll = async (home: Home, name: NodeJS.Signals): Promise<void> => {
-  const first = await firstProcessOf(home)
-  if (first === undefined) return
+const signalAll = async ({ dataDirectory }: Home, name: NodeJS.Signals): Promise<void> => {
+  const first = Number.parseInt(await textOf(join(dataDirectory, "postmaster.pid")), 10)
+  // The file with its id outlives it, when others may have it.
+  if (!(await textOf(`/proc/${first}/cmdline`)).includes(dataDirectory)) return
   // It stops first, so that it starts no further ones.
   signal(first, "SIGSTOP")
   for (const id of [first, ...(await childrenOf(first))]) signal(id, name)
 }
+
+const makeNode = async ({ own }: Stage, name: string, etcd: number, options: ClusterOptions) => {
+  const home = own(await makeHome(), ({ release }) => release())
+  const ports: Ports = { postgres: await freePort(), rest: await freePort() }
+  const configuration = patroniConfiguration(name, home, ports, etcd, options)
+  const file = await write(home, "patroni.json", JSON.stringify(configuration))
+  const logFile = join(home.folder, "patroni.log")
+  let patroni: Running | undefined
+  const node = {
+    name,
+    ports,
+    logFile,
+    /** Starts Patroni on what is left. */
+    start: async (): Promise<void> => {
+      await patroni?.kill()
+      // Of a machine that fell silent.
+      await signalAll(home, "SIGKILL")
+      patroni = await start("patroni", [file], logFile, home)
+    },
+    /** Kills Patroni and PostgreSQL. Their connections are reset, as the system of a machine that goes on does. */
+    crash: async (): Promise<void> => {
+      const killed = patroni?.kill()
+      await signalAll(home, "SIGKILL")
+      await killed
+    },
+    /** Stops them for good, as a machine does that falls silent. */
+    hang: async (): Promise<void> => {
+      patroni?.signal("SIGSTOP")
+      await signalAll(home, "SIGSTOP")
+    },
+  }
+  return own(node, ({ crash }) => crash())
+}
+
+/** A machine with Patroni and its PostgreSQL. */
+type Node = Awaited<ReturnType<typeof makeNode>>
+
+const restTimeoutMillis = 1000
+const connectTimeoutMillis = 2000
+
+const longestMillis = 120_000
+const retryMillis = 200
+const linesToTell = 20
 
 /** What Patroni tells of a member of its cluster. */
 interface Member {
@@ -191,66 +260,19 @@ interface Member {
   readonly state: string
 }
 
-/** A node, and how to reach its Patroni. */
-interface Place extends Node {
-  readonly home: Home
-  readonly ports: Ports
-  readonly logFile: string
-}
-
-const makeNode = async (name: string, etcd: number, options: ClusterOptions): Promise<Place> => {
-  const home = await makeHome()
-  const { account, folder } = home
-  const ports = { postgres: await freePort(), rest: await freePort() }
-  const configuration = patroniConfiguration(name, home, ports, etcd, options)
-  const file = join(folder, "patroni.json")
-  const logFile = join(folder, "patroni.log")
-  await writeFile(file, JSON.stringify(configuration))
-  if (account !== undefined) await chown(file, account.uid, account.gid)
-  let patroni: Running | undefined
-  return {
-    name,
-    home,
-    ports,
-    logFile,
-    start: async () => {
-      await patroni?.kill()
-      // Of a machine that fell silent.
-      await signalAll(home, "SIGKILL")
-      patroni = await start(programs.patroni, [file], logFile, folder, account)
-    },
-    crash: async () => {
-      const killed = patroni?.kill()
-      await signalAll(home, "SIGKILL")
-      await killed
-    },
-    hang: async () => {
-      patroni?.signal("SIGSTOP")
-      await signalAll(home, "SIGSTOP")
-    },
-  }
-}
-
 /** Starts a cluster with an empty database. */
-export const startCluster = async (options: ClusterOptions): Promise<Cluster> => {
-  const home = await makeHome()
-  const { account, folder } = home
+export const startCluster = async (stage: Stage, options: ClusterOptions) => {
+  const home = stage.own(await makeHome(), ({ release }) => release())
   const etcd = { client: await freePort(), peer: await freePort() }
   const nodes = [
-    await makeNode("one", etcd.client, options),
-    await makeNode("two", etcd.client, options),
+    await makeNode(stage, "one", etcd.client, options),
+    await makeNode(stage, "two", etcd.client, options),
   ] as const
   const haproxy = await freePort()
   const pooler = await freePort()
 
-  const write = async (name: string, text: string): Promise<string> => {
-    const file = join(folder, name)
-    await writeFile(file, text)
-    if (account !== undefined) await chown(file, account.uid, account.gid)
-    return file
-  }
-  const run = (program: string, ...args: ReadonlyArray<string>): Promise<Running> =>
-    start(program, args, home.logFile, folder, account)
+  const run = async (program: keyof typeof programs, ...args: ReadonlyArray<string>) =>
+    stage.own(await start(program, args, home.logFile, home), ({ kill }) => kill())
 
   /** Asks the Patronis until one answers. */
   const members = async (): Promise<ReadonlyArray<Member>> => {
@@ -266,8 +288,7 @@ export const startCluster = async (options: ClusterOptions): Promise<Cluster> =>
   }
 
   const lastLines = async (): Promise<string> => {
-    const files = [home.logFile, ...nodes.map(({ logFile }) => logFile)]
-    const texts = await Promise.all(files.map(textOf))
+    const texts = await Promise.all([home, ...nodes].map(({ logFile }) => textOf(logFile)))
     return texts.map((text) => text.split("\n").slice(-linesToTell).join("\n")).join("\n\n")
   }
 
@@ -287,7 +308,8 @@ export const startCluster = async (options: ClusterOptions): Promise<Cluster> =>
     throw new Error(`${what} takes longer than two minutes\n${await lastLines()}`, { cause: last })
   }
 
-  const leader = (): Promise<Place> =>
+  /** The node that holds the leader's lock. Waits until one does. */
+  const leader = (): Promise<Node> =>
     untilDone("a leader", async () => {
       const found = (await members()).find(
         ({ role, state }) => role === "leader" && state === "running",
@@ -295,7 +317,8 @@ export const startCluster = async (options: ClusterOptions): Promise<Cluster> =>
       return nodes.find(({ name }) => name === found?.name)
     })
 
-  const standby = async (): Promise<Place> => {
+  /** The other node. */
+  const standby = async (): Promise<Node> => {
     const { name } = await leader()
     const [first, second] = nodes
     return first.name === name ? second : first
@@ -306,68 +329,62 @@ export const startCluster = async (options: ClusterOptions): Promise<Cluster> =>
     SELECT FROM pg_stat_replication
     WHERE state = 'streaming' AND (sync_state = 'sync' OR NOT ${options.isSynchronous})`
 
-  const through = urlAt(haproxy, "postgres", "postgres")
+  const query = async (...statements: ReadonlyArray<string>): Promise<number> => {
+    const session = await connectTo(urlAt(haproxy, "postgres", "postgres"), connectTimeoutMillis)
+    try {
+      let count = 0
+      for (const statement of statements) count = (await session.query(statement)).length
+      return count
+    } finally {
+      await session.close()
+    }
+  }
+
+  /** Waits until one node leads and the other one can take its place without a loss. */
   const untilHealthy = async (): Promise<void> => {
     await untilDone("a healthy cluster", async () => {
       const roles = (await members()).map(({ role }) => role).toSorted()
       if (roles.join() !== ["leader", standbyRole].join()) return undefined
-      const { rowCount } = await withClient(through, (client) => client.query(isStandbyReady))
-      return rowCount === 1 ? true : undefined
+      return (await query(isStandbyReady)) === 1 ? true : undefined
     })
   }
 
-  const started: Array<Running> = []
-  const stop = async (): Promise<void> => {
-    await Promise.all(nodes.map((node) => node.crash()))
-    await Promise.all(started.map((running) => running.kill()))
-    await Promise.all([home, ...nodes.map((node) => node.home)].map(({ release }) => release()))
-  }
-
-  try {
-    const address = `http://127.0.0.1:${etcd.client}`
-    const peers = `http://127.0.0.1:${etcd.peer}`
-    started.push(
-      await run(
-        programs["etcd-server"],
-        `--data-dir=${join(folder, "etcd")}`,
-        "--log-level=warn",
-        `--listen-client-urls=${address}`,
-        `--advertise-client-urls=${address}`,
-        `--listen-peer-urls=${peers}`,
-        `--initial-advertise-peer-urls=${peers}`,
-        `--initial-cluster=default=${peers}`,
-      ),
-    )
-    for (const node of nodes) await node.start()
-    const configuration = haproxyConfiguration(
-      haproxy,
-      nodes.map(({ name, ports }) => [name, ports]),
-    )
-    started.push(
-      await run(programs.haproxy, "-db", "-f", await write("haproxy.cfg", configuration)),
-    )
-    await untilHealthy()
-    await withClient(through, async (client) => {
-      await client.query(`CREATE ROLE ${database} LOGIN PASSWORD '${password}'`)
-      await client.query(`CREATE DATABASE ${database} OWNER ${database}`)
-    })
-    if (options.hasPooler) {
-      const users = await write("users.txt", `"${database}" "${password}"\n`)
-      const file = await write("pgbouncer.ini", pgbouncerConfiguration(pooler, haproxy, users))
-      started.push(await run(programs.pgbouncer, file))
-    }
-  } catch (fault) {
-    await stop()
-    throw fault
+  const address = `http://127.0.0.1:${etcd.client}`
+  const peers = `http://127.0.0.1:${etcd.peer}`
+  await run(
+    "etcd-server",
+    `--data-dir=${join(home.folder, "etcd")}`,
+    "--log-level=warn",
+    `--listen-client-urls=${address}`,
+    `--advertise-client-urls=${address}`,
+    `--listen-peer-urls=${peers}`,
+    `--initial-advertise-peer-urls=${peers}`,
+    `--initial-cluster=default=${peers}`,
+  )
+  for (const node of nodes) await node.start()
+  const configuration = haproxyConfiguration(haproxy, nodes)
+  await run("haproxy", "-db", "-f", await write(home, "haproxy.cfg", configuration))
+  await untilHealthy()
+  await query(
+    `CREATE ROLE ${database} LOGIN PASSWORD '${password}'`,
+    `CREATE DATABASE ${database} OWNER ${database}`,
+  )
+  if (options.hasPooler) {
+    const users = await write(home, "users.txt", `"${database}" "${password}"\n`)
+    const text = pgbouncerConfiguration(pooler, haproxy, users)
+    await run("pgbouncer", await write(home, "pgbouncer.ini", text))
   }
 
   return {
+    /** The URL through all that is in between. */
     url: urlAt(options.hasPooler ? pooler : haproxy, database, database),
+    /** The URL past the pooler. */
     listenUrl: urlAt(haproxy, database, database),
     leader,
     standby,
     untilHealthy,
-    switchOver: async () => {
+    /** Asks Patroni to have the nodes change places, and waits for its answer. */
+    switchOver: async (): Promise<void> => {
       const { name, ports } = await leader()
       const { name: candidate } = await standby()
       const response = await fetch(`http://127.0.0.1:${ports.rest}/switchover`, {
@@ -376,6 +393,5 @@ export const startCluster = async (options: ClusterOptions): Promise<Cluster> =>
       })
       if (!response.ok) throw new Error(`Patroni refuses to switch over: ${await response.text()}`)
     },
-    stop,
   }
 }

@@ -1,47 +1,14 @@
-/** What a run has seen, and what follows from it. */
+/** What losses silenced, and for how long. */
 
 import * as Predicate from "effect/Predicate"
 import { median } from "../benchmark/rounds.ts"
-
-/** A change that a server has acknowledged. */
-export interface Change {
-  /** The server's index. */
-  readonly server: number
-  readonly userId: string
-  /** The end date that it has set, which no other change sets. */
-  readonly endDate: number
-  readonly at: number
-}
-
-/** A follower of the feed. */
-export interface Follower {
-  readonly name: string
-  /** The events since the last reset. */
-  readonly seen: Set<string>
-  /** When an event has come. */
-  readonly at: Array<number>
-  /** How many events have come again, except after a reset. */
-  repeated: number
-  /** How often its cursor had expired. */
-  resets: number
-}
-
-/** Returns the longest time without one of the instants, which are in order, from one instant to another. */
-export const longestSilence = (
-  instants: ReadonlyArray<number>,
-  from: number,
-  to: number,
-): number => {
-  const within = instants.filter((at) => at > from && at < to)
-  const ends = [...within, to]
-  return Math.max(...ends.map((at, index) => at - (within[index - 1] ?? from)))
-}
+import { longestSilence } from "../faults/checks/losses.ts"
 
 /** How the primary is lost, or the standby, for which commits wait. */
 export type Loss = "crash" | "hang" | "switchover" | "standby hangs"
 
 /** Instants of what must not be silent, in order: of each driver, server or follower a list. */
-export type Signs = Readonly<Record<string, ReadonlyArray<ReadonlyArray<number>>>>
+type Signs = Readonly<Record<string, ReadonlyArray<ReadonlyArray<number>>>>
 
 /** A loss, and what it silenced. */
 export interface Incident {
@@ -87,51 +54,6 @@ export const excerptOf = (log: string, since: number): ReadonlyArray<string> => 
   return told
     .filter(({ text }, index) => text !== told[index - 1]?.text)
     .map(({ text, time }) => `${time} ${text}`)
-}
-
-/** What the database holds in the end. */
-export interface Held {
-  readonly audit: ReadonlyArray<{
-    readonly userId: string | undefined
-    readonly to: number | undefined
-  }>
-  readonly events: ReadonlyArray<{ readonly id: string; readonly type: string }>
-}
-
-/** What must all be zero. */
-export interface Losses {
-  /** Acknowledged changes that the audit trail does not have. */
-  readonly lost: number
-  /** Events that were delivered to nobody. */
-  readonly undelivered: number
-  /** Events that a follower has not got. */
-  readonly missed: number
-  /** Events that a follower has got again. */
-  readonly repeated: number
-  /** Cursors that had expired. */
-  readonly resets: number
-}
-
-const extended = "membership.extended"
-
-/** Compares what was acknowledged, delivered and followed with what the database holds. */
-export const lossesOf = (
-  { audit, events }: Held,
-  acknowledged: ReadonlyArray<Change>,
-  delivered: ReadonlySet<string>,
-  followers: ReadonlyArray<Follower>,
-): Losses => {
-  const found = new Set(audit.map(({ to, userId }) => `${userId} ${to}`))
-  const sum = (count: (follower: Follower) => number): number =>
-    followers.reduce((total, follower) => total + count(follower), 0)
-  return {
-    lost: acknowledged.filter(({ endDate, userId }) => !found.has(`${userId} ${endDate}`)).length,
-    // The project was filled before it had a webhook.
-    undelivered: events.filter(({ id, type }) => type === extended && !delivered.has(id)).length,
-    missed: sum(({ seen }) => events.filter(({ id }) => !seen.has(id)).length),
-    repeated: sum(({ repeated }) => repeated),
-    resets: sum(({ resets }) => resets),
-  }
 }
 
 const seconds = (millis: number): string => (millis / 1000).toFixed(1)

@@ -1,88 +1,27 @@
-/**
- * Breaks servers, database and network by seed, and checks what clients and receivers see. Fails if
- * anything is wrong. With `--jobs`, so many seeds run at the same time, each on a PostgreSQL of its own. With
- * `--slack`, things may happen that many seconds later than documented, because others keep the machine
- * busy. With `--sabotage` it falsifies what it has recorded instead, to prove that every check can fail.
- * `--histories FILE` appends the history of each membership to a file.
- */
+/** Runs a scenario: `main.ts NAME`, with its options. Fails if something is not as it has to be. */
 
-import { fork } from "node:child_process"
-import { once } from "node:events"
-import { fileURLToPath } from "node:url"
-import { parseArgs } from "node:util"
-import { parseInteger, parseSeeds } from "../arguments.ts"
-import { type Table, markdown, sum } from "./figures.ts"
-import { uncaught } from "./sabotage.ts"
-import type { Ended, Performed } from "./worker.ts"
-import { bundled } from "./world/program.ts"
+import { makeStage } from "./world/stage.ts"
 
-const { values } = parseArgs({
-  options: {
-    seeds: { type: "string", default: "1-5" },
-    seconds: { type: "string", default: "20" },
-    slack: { type: "string", default: "0" },
-    jobs: { type: "string", default: "1" },
-    sabotage: { type: "boolean", default: false },
-    histories: { type: "string", default: "" },
-  },
-})
+const scenarios = {
+  behind: () => import("./scenarios/behind.ts"),
+  cells: () => import("../cells/cells.ts"),
+  failover: () => import("../failover/failover.ts"),
+  faults: () => import("./scenarios/seeds.ts"),
+  folders: () => import("./scenarios/folders.ts"),
+  payments: () => import("./scenarios/payments.ts"),
+  repeating: () => import("./scenarios/repeating.ts"),
+  restarts: () => import("./scenarios/restarts.ts"),
+} as const
 
-const seeds = parseSeeds(values.seeds)
-const seconds = Number(values.seconds)
-const slack = Number(values.slack)
-const jobs = parseInteger("jobs", values.jobs, 1)
-if (!(slack >= 0)) throw new Error("--slack takes a number of seconds")
-// Checks tell a clock that has jumped by an hour from one that has not.
-if (!(seconds >= 1 && seconds <= 3000)) throw new Error("--seconds takes a number from 1 to 3000")
+const [name = "", ...args] = process.argv.slice(2)
+const load = new Map(Object.entries(scenarios)).get(name)
+if (load === undefined) throw new Error(`There is no scenario "${name}"`)
 
-const program = await bundled()
-const worker = fileURLToPath(new URL("worker.ts", import.meta.url))
+// What is registered for the exit then removes what was started.
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130))
 
-let table: Table = new Map()
-const outcomes: Array<Performed["outcomes"]> = []
-let failures = 0
-
-const tell = ({ figures, outcomes: found, texts, violations }: Performed): void => {
-  for (const text of texts) console.log(text)
-  failures += violations
-  table = sum(table, new Map(figures))
-  if (values.sabotage) outcomes.push(found)
-}
-
-const waiting = [...seeds]
-
-/** Has a process of its own perform one seed after the other, until none is left. */
-const work = async (): Promise<void> => {
-  const options = [program, values.seconds, values.slack, String(values.sabotage), values.histories]
-  const child = fork(worker, options, { execArgv: process.execArgv })
-  const left = once(child, "exit").then(([code]) => {
-    throw new Error(`a worker ended with ${code}`)
-  })
-  left.catch(() => {})
-  const ask = async (message: string): Promise<string> => {
-    const answer = once(child, "message")
-    child.send(message)
-    const [text] = await Promise.race([answer, left])
-    return String(text)
-  }
-  for (let seed = waiting.shift(); seed !== undefined; seed = waiting.shift()) {
-    const performed: Performed = JSON.parse(await ask(String(seed)))
-    tell(performed)
-  }
-  const ended: Ended = JSON.parse(await ask("end"))
-  for (const text of ended.texts) console.log(text)
-  failures += ended.texts.length
-  child.disconnect()
-}
-
-await Promise.all(Array.from({ length: Math.min(jobs, seeds.length) }, work))
-
-if (values.sabotage) {
-  const missed = uncaught(outcomes.map((found) => new Map(found)))
-  for (const name of missed) console.log(`not caught: ${name}`)
-  failures += missed.length
-}
-
-console.log(`\n${markdown(table)}\n`)
-console.log(`${seeds.length} seeds, ${failures} violations`)
-process.exit(failures > 0 ? 1 : 0)
+const { run } = await load()
+const stage = makeStage()
+const isSound = await run(stage, args)
+await stage.end()
+process.exit(isSound ? 0 : 1)

@@ -22,16 +22,19 @@ import {
 import { random } from "./random.ts"
 import type { Episode, Planned, Schedule } from "./schedule.ts"
 import { countOpen, endHolds, isAnnouncing, readState } from "./state.ts"
+import { runClient, runGreedyClient, runProbes, warmUp } from "./workload/clients.ts"
 import { lazyReaders, runCrowd, runLazyReader, runRevoked } from "./workload/crowd.ts"
-import { runEnding, runRush } from "./workload/ending.ts"
+import {
+  createWebhook,
+  runBulkHost,
+  runEnding,
+  runHost,
+  runLateHost,
+  runRush,
+} from "./workload/hosts.ts"
 import { intruderKey, runIntruders } from "./workload/intruders.ts"
-import { runLateHost } from "./workload/late.ts"
-import { createWebhook, runBulkHost, runHost } from "./workload/local.ts"
-import { startNaiveReader } from "./workload/naive.ts"
-import { runProbes } from "./workload/probes.ts"
-import { type Readers, readerKeys, startReaders } from "./workload/readers.ts"
-import { type Recorder, makeRecorder } from "./workload/recorder.ts"
-import { runClient, runGreedyClient, warmUp } from "./workload/remote.ts"
+import { readerKeys, startNaiveReader, startReaders } from "./workload/readers.ts"
+import { type Recorder, type Scene, makeRecorder } from "./workload/recorder.ts"
 import {
   type Ground,
   type World,
@@ -154,7 +157,10 @@ const drain = async ({ database, receivers }: World, { pace }: Schedule) => {
 }
 
 /** Waits until every reader of the feed has got every event of its project, but no longer than documented. */
-const catchUp = async ({ database }: World, { readers }: Readers): Promise<void> => {
+const catchUp = async (
+  { database }: World,
+  { readers }: ReturnType<typeof startReaders>,
+): Promise<void> => {
   const session = await database.connect()
   const { events } = await readState(session)
   await session.close()
@@ -212,23 +218,23 @@ const work = async (
   onExit: (exit: Exit) => void,
 ) => {
   let over = false
-  const isOver = () => over
-  // Afterwards, ends have most of their time before the run is over.
   let isLastCalm = false
-  const isEnough = () => over || isLastCalm
-  const crowd = runCrowd(world, seed, crowdKey, isOver)
-  const revoked = runRevoked(world, seed, isOver)
-  const intruders = runIntruders(world, recorder, seed, isOver)
+  const scene: Scene = { world, recorder, seed, isOver: () => over }
+  // Afterwards, ends have most of their time before the run is over.
+  const ending: Scene = { ...scene, isOver: () => over || isLastCalm }
+  const crowd = runCrowd(scene, crowdKey)
+  const revoked = runRevoked(scene)
+  const intruders = runIntruders(scene)
   const working = [
-    ...lazyReaders.map((lazy) => runLazyReader(world, seed, lazy, isOver)),
-    ...clientKeys.map((key) => runClient(world, recorder, seed, key, isOver)),
-    runGreedyClient(world, recorder, seed, greedyKeys, isOver),
-    runHost(world, recorder, seed, isOver),
-    runBulkHost(world, recorder, seed, isOver),
-    runEnding(world, recorder, seed, isEnough),
-    runRush(world, recorder, seed, isEnough),
-    ...lateHosts.map((name) => runLateHost(world, recorder, seed, name, isOver)),
-    runProbes(world, recorder, isOver),
+    ...lazyReaders.map((lazy) => runLazyReader(scene, lazy)),
+    ...clientKeys.map((key) => runClient(scene, key)),
+    runGreedyClient(scene, greedyKeys),
+    runHost(scene),
+    runBulkHost(scene),
+    runEnding(ending),
+    runRush(ending),
+    ...lateHosts.map((name) => runLateHost(scene, name)),
+    runProbes(scene),
   ]
   try {
     const { faults, samples } = await runFaults(world, schedule, onExit, () => (isLastCalm = true))
@@ -286,14 +292,15 @@ export const perform = async (
     await warmUp(world)
     lag.enable()
     const before = await holdings(world)
-    const readers = startReaders(world, recorder, seed)
-    const naive = startNaiveReader(world, seed)
+    const scene: Scene = { world, recorder, seed, isOver: () => false }
+    const readers = startReaders(scene)
+    const stopNaive = startNaiveReader(scene)
     const worked = await work(world, recorder, seed, schedule, onExit)
     await announce(world, recorder)
     const drained = await drain(world, schedule)
     await catchUp(world, readers)
     await readers.stop()
-    const naiveReader = await naive.stop()
+    const naiveReader = await stopNaive()
     lag.disable()
     const sizes = await settledSizes(world, before)
     const endedAt = now()
@@ -310,7 +317,7 @@ export const perform = async (
       manners: world.receivers.manners(),
       readers: readers.readers(),
       naive: naiveReader,
-      connections: [...readers.connections(), ...worked.connections],
+      connections: [...readers.connections, ...worked.connections],
       revocations: worked.revocations,
       intrusions: worked.intrusions,
       faults: worked.faults,

@@ -45,14 +45,21 @@ const findForeign: Judge = (reader, { state }) => {
     }))
 }
 
-const findRepeated: Judge = ({ got, name }) => {
+/** Returns what a reader has got again after a cursor had followed it. */
+export const repeatedBy = ({ got }: Reader): ReadonlyArray<Got> => {
   const settled = new Set<string>()
-  return got.flatMap(({ at, eventId, isSettled }) => {
-    if (settled.has(eventId)) return [{ text: `${name} has got ${eventId} again`, at }]
+  return got.filter(({ eventId, isSettled }) => {
+    if (settled.has(eventId)) return true
     if (isSettled) settled.add(eventId)
-    return []
+    return false
   })
 }
+
+const findRepeated: Judge = (reader) =>
+  repeatedBy(reader).map(({ at, eventId }) => ({
+    text: `${reader.name} has got ${eventId} again`,
+    at,
+  }))
 
 /** What has settled, in order. */
 const settledOf = ({ got }: Reader): ReadonlyArray<Got> => got.filter(({ isSettled }) => isSettled)

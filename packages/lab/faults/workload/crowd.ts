@@ -4,15 +4,13 @@ import { connect } from "node:net"
 import { setTimeout as sleep } from "node:timers/promises"
 import { now } from "../clock.ts"
 import type { Connection, Revocation } from "../history.ts"
-import { type Random, random } from "../random.ts"
-import { type World, places } from "../world/world.ts"
-import { listen } from "./event-stream.ts"
-import { type Ended, type Follow, admitted } from "./following.ts"
+import { places } from "../world/world.ts"
+import { type Ended, type Follow, admitted, listen, subscribe } from "./following.ts"
 import { handshake, text } from "./frames.ts"
-import { subscribe } from "./web-socket.ts"
+import { type Actor, type Scene, actor, repeat } from "./recorder.ts"
 
 /** Opens a connection at any server. */
-const open = (follow: Follow, world: World, choose: Random, token: string, signal: AbortSignal) => {
+const open = (follow: Follow, { choose, world }: Actor, token: string, signal: AbortSignal) => {
   const process = choose.pick(places.servers)
   const projectId = choose.pick(places.projects)
   const url = world.servers.get(process)?.url ?? ""
@@ -22,30 +20,23 @@ const open = (follow: Follow, world: World, choose: Random, token: string, signa
 
 const transports = [listen, subscribe] as const
 
-/** Opens more connections than a key may have, again and again, until it is told to stop. */
-export const runCrowd = async (
-  world: World,
-  seed: number,
-  key: string,
-  isOver: () => boolean,
-): Promise<ReadonlyArray<Connection>> => {
-  const choose = random(seed, key)
+/** Opens more connections than a key may have, again and again. */
+export const runCrowd = async (scene: Scene, key: string): Promise<ReadonlyArray<Connection>> => {
+  const on = actor(scene, key)
   const connections: Array<Connection> = []
-  while (!isOver()) {
+  const token = on.world.tokens[key] ?? ""
+  const gather = async () => {
     const ending = new AbortController()
-    const token = world.tokens[key] ?? ""
-    const follow = choose.pick(transports)
-    const crowd = Array.from({ length: 24 }, () =>
-      open(follow, world, choose, token, ending.signal),
-    )
+    const follow = on.choose.pick(transports)
+    const crowd = Array.from({ length: 24 }, () => open(follow, on, token, ending.signal))
     await Promise.race([Promise.all(crowd.map(({ answered }) => answered)), sleep(2000)])
     ending.abort()
     for (const { ended, process } of crowd) {
       const { from, status, to } = await ended
       if (admitted.includes(status)) connections.push({ key, process, from, to })
     }
-    await world.rest(choose, 1000, 3000)
   }
+  await repeat(on, gather, 1000, 3000)
   return connections
 }
 
@@ -61,42 +52,34 @@ const insist = async <A>(call: () => Promise<A>): Promise<A> => {
 }
 
 /** Revokes a key while it follows the feed. Returns when, and when its connection has ended. */
-const runRevokedBy = async (world: World, choose: Random, follow: Follow): Promise<Revocation> => {
-  const { apiKeys } = world.tenure
+const revoke = async (on: Actor, follow: Follow): Promise<Revocation> => {
+  const { apiKeys } = on.world.tenure
   const { id, token } = await insist(() => apiKeys.issue({ projects: places.projects }))
-  const isRevoked = { at: 0 }
+  let revoked = 0
   const never = new AbortController().signal
-  /** Follows until the key is revoked. */
   const stay = async (): Promise<Ended> => {
     for (;;) {
-      const ended = await open(follow, world, choose, token, never).ended
-      if (isRevoked.at > 0) return ended
+      const ended = await open(follow, on, token, never).ended
+      if (revoked > 0) return ended
       await sleep(50)
     }
   }
   const staying = stay()
-  await sleep(choose.between(500, 2000))
+  await sleep(on.choose.between(500, 2000))
   await insist(async () => {
     const asked = now()
     await apiKeys.revoke(id)
-    isRevoked.at = asked
+    revoked = asked
   })
   return { revoked: now(), ended: (await staying).to }
 }
 
-/** Revokes keys of each transport while they follow the feed, one after the other, until it is told to stop. */
-export const runRevoked = async (
-  world: World,
-  seed: number,
-  isOver: () => boolean,
-): Promise<ReadonlyArray<Revocation>> => {
+/** Revokes keys of each transport while they follow the feed, one after the other. */
+export const runRevoked = async (scene: Scene): Promise<ReadonlyArray<Revocation>> => {
   const revocations: Array<Revocation> = []
-  const run = async (follow: Follow): Promise<void> => {
-    const choose = random(seed, "revoked", follow.name)
-    while (!isOver()) {
-      revocations.push(await runRevokedBy(world, choose, follow))
-      await world.rest(choose, 3000, 9000)
-    }
+  const run = (follow: Follow) => {
+    const on = actor(scene, `revoked/${follow.name}`)
+    return repeat(on, async () => revocations.push(await revoke(on, follow)), 3000, 9000)
   }
   await Promise.all(transports.map(run))
   return revocations
@@ -129,14 +112,9 @@ export const lazyReaders: ReadonlyArray<Lazy> = [
   { key: "lazy3", by: "webSocket", reads: "bytes" },
 ]
 
-/** Follows the feed, but reads nothing, or a byte each second, until it is told to stop. */
-export const runLazyReader = async (
-  world: World,
-  seed: number,
-  { by, key, reads }: Lazy,
-  isOver: () => boolean,
-): Promise<void> => {
-  const choose = random(seed, key)
+/** Follows the feed, but reads nothing, or a byte each second. */
+export const runLazyReader = async (scene: Scene, { by, key, reads }: Lazy): Promise<void> => {
+  const { choose, isOver, world } = actor(scene, key)
   while (!isOver()) {
     const { hostname, port } = new URL(world.servers.get(choose.pick(places.servers))?.url ?? "")
     const socket = connect({ host: hostname, port: Number(port) })

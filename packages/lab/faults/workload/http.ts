@@ -8,15 +8,14 @@ import * as Predicate from "effect/Predicate"
 interface Answer {
   /** 0 if there is no answer. */
   readonly status: number
-  readonly requestId: string | undefined
-  readonly data: unknown
-  /** What the answer says of its error. */
-  readonly error: unknown
+  readonly requestId?: string | undefined
+  readonly data?: unknown
+  readonly error?: unknown
   /** Whether the answer says that it repeats an earlier one. */
   readonly isReplayed: boolean
   /** The cursor after a page. */
-  readonly next: string | undefined
-  readonly problem: string | undefined
+  readonly next?: string | undefined
+  readonly problem?: string | undefined
 }
 
 /** A request. */
@@ -34,15 +33,7 @@ export type Send = (url: string, request: Request) => Promise<Answer>
 
 const longestMillis = 60_000
 
-const unanswered = (problem: string): Answer => ({
-  status: 0,
-  requestId: undefined,
-  data: undefined,
-  error: undefined,
-  isReplayed: false,
-  next: undefined,
-  problem,
-})
+const unanswered = (problem: string, status = 0): Answer => ({ status, isReplayed: false, problem })
 
 const parse = (body: string): unknown => {
   try {
@@ -58,44 +49,41 @@ export const fieldOf = (value: unknown, name: string): unknown =>
 
 const read = (status: number, body: string, isReplayed: boolean): Answer => {
   const envelope = parse(body)
-  const isValid =
-    Predicate.hasProperty(envelope, "code") &&
-    envelope.code === status &&
-    Predicate.hasProperty(envelope, "request_id") &&
-    typeof envelope.request_id === "string"
-  if (!isValid) {
-    const problem = `no valid envelope: ${body.slice(0, 200)}`
-    return { ...unanswered(problem), status }
+  const requestId = fieldOf(envelope, "request_id")
+  if (fieldOf(envelope, "code") !== status || typeof requestId !== "string") {
+    return unanswered(`no valid envelope: ${body.slice(0, 200)}`, status)
   }
   const next = fieldOf(envelope, "next")
   return {
     status,
-    requestId: String(envelope.request_id),
+    requestId,
     data: fieldOf(envelope, "data"),
     error: fieldOf(envelope, "error"),
     isReplayed,
     next: next === undefined ? undefined : String(next),
-    problem: undefined,
   }
 }
 
 // Connections that are used once.
 const fresh = new Agent({ keepAlive: false })
 
-const typeOf = (body: object | string): string =>
-  typeof body === "string" ? "application/x-ndjson" : "application/json"
-
 /** Sends a request over a connection of an agent. */
-const sendOnce = (url: string, question: Request, agent: Agent): Promise<Answer> =>
+const sendOnce = (
+  url: string,
+  question: Request,
+  agent: Agent,
+  isRepeating: boolean,
+): Promise<Answer> =>
   new Promise((resolve) => {
     const { body, idempotencyKey, method, path, token } = question
-    const { hostname, port } = new URL(url)
     const headers = {
       Authorization: `Bearer ${token}`,
-      ...(body !== undefined && { "Content-Type": typeOf(body) }),
+      ...(body !== undefined && {
+        "Content-Type": typeof body === "string" ? "application/x-ndjson" : "application/json",
+      }),
       ...(idempotencyKey !== undefined && { "Idempotency-Key": idempotencyKey }),
     }
-    const request = send({ hostname, port, path, method, headers, agent }, (response) => {
+    const request = send(new URL(path, url), { method, headers, agent }, (response) => {
       text(response).then(
         (content) => {
           const isReplayed = response.headers["idempotent-replayed"] === "true"
@@ -104,24 +92,25 @@ const sendOnce = (url: string, question: Request, agent: Agent): Promise<Answer>
         (fault: unknown) => resolve(unanswered(String(fault))),
       )
     })
-    const timer = setTimeout(
-      () => request.destroy(new Error(`no answer in ${longestMillis} ms`)),
-      longestMillis,
-    )
+    const giveUp = () => request.destroy(new Error(`no answer in ${longestMillis} ms`))
+    const timer = setTimeout(giveUp, longestMillis)
     request.on("close", () => clearTimeout(timer))
     request.on("error", (fault) => {
       // The server may close a connection that was idle just as it is used again.
-      if (request.reusedSocket && method === "GET") resolve(sendOnce(url, question, fresh))
-      else resolve(unanswered(fault.message))
+      if (isRepeating && request.reusedSocket && method === "GET") {
+        resolve(sendOnce(url, question, fresh, false))
+      } else resolve(unanswered(fault.message))
     })
     request.end(typeof body === "object" ? JSON.stringify(body) : body)
   })
 
-/** Makes a client that keeps its connections. */
-export const makeSend = (): { readonly send: Send; readonly close: () => void } => {
+/** Makes a client that keeps its connections, and repeats reads whose connection was closed meanwhile, or does not. */
+export const makeSend = (
+  isRepeating = true,
+): { readonly send: Send; readonly close: () => void } => {
   const agent = new Agent({ keepAlive: true })
   return {
     close: () => agent.destroy(),
-    send: (url, question) => sendOnce(url, question, agent),
+    send: (url, question) => sendOnce(url, question, agent, isRepeating),
   }
 }

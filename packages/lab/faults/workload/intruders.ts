@@ -4,10 +4,10 @@ import { connect } from "node:net"
 import { setTimeout as sleep } from "node:timers/promises"
 import { now } from "../clock.ts"
 import type { Intrusion } from "../history.ts"
-import { type Random, random } from "../random.ts"
-import { type World, places } from "../world/world.ts"
+import type { Random } from "../random.ts"
+import { places } from "../world/world.ts"
 import { frame, handshake, header, opcodes, text } from "./frames.ts"
-import type { Recorder } from "./recorder.ts"
+import { type Actor, type Scene, actor, repeat } from "./recorder.ts"
 
 /** The key of all intruders. */
 export const intruderKey = "intruder"
@@ -37,30 +37,12 @@ const reserved = Buffer.from([0xff])
 const tooLong = 2 ** 20
 
 const intruders: ReadonlyArray<Manner> = [
-  {
-    sent: "noise",
-    bytes: (choose) => Buffer.concat([reserved, noise(choose, 1000)]),
-  },
-  {
-    sent: "a binary frame",
-    bytes: (choose) => frame(opcodes.binary, noise(choose, 1000)),
-  },
-  {
-    sent: "a text that is no JSON",
-    bytes: () => text("{"),
-  },
-  {
-    sent: "a text that is not UTF-8",
-    bytes: () => frame(opcodes.text, Buffer.from([0xc0, 0x80])),
-  },
-  {
-    sent: "a frame of a megabyte",
-    bytes: () => frame(opcodes.text, Buffer.alloc(tooLong)),
-  },
-  {
-    sent: "the header of a frame of a terabyte",
-    bytes: () => header(opcodes.text, 2 ** 40),
-  },
+  { sent: "noise", bytes: (choose) => Buffer.concat([reserved, noise(choose, 1000)]) },
+  { sent: "a binary frame", bytes: (choose) => frame(opcodes.binary, noise(choose, 1000)) },
+  { sent: "a text that is no JSON", bytes: () => text("{") },
+  { sent: "a text that is not UTF-8", bytes: () => frame(opcodes.text, Buffer.from([0xc0, 0x80])) },
+  { sent: "a frame of a megabyte", bytes: () => frame(opcodes.text, Buffer.alloc(tooLong)) },
+  { sent: "the header of a frame of a terabyte", bytes: () => header(opcodes.text, 2 ** 40) },
   {
     sent: "fragments without an end",
     bytes: () =>
@@ -73,10 +55,7 @@ const intruders: ReadonlyArray<Manner> = [
     sent: "a frame without a mask",
     bytes: () => frame(opcodes.text, Buffer.from("{}"), { isMasked: false }),
   },
-  {
-    sent: "a flood of frames",
-    bytes: () => many(10_000, text(JSON.stringify({ type: "pong" }))),
-  },
+  { sent: "a flood of frames", bytes: () => many(10_000, text(JSON.stringify({ type: "pong" }))) },
   {
     sent: "a flood of pings",
     bytes: () => many(10_000, frame(opcodes.ping, Buffer.alloc(125))),
@@ -99,13 +78,9 @@ const patienceMillis = 20_000
 
 /** Connects, sends what is no frame, and waits for the end. */
 const intrude = async (
-  world: World,
-  recorder: Recorder,
-  choose: Random,
-  manner: Manner,
-  isOver: () => boolean,
+  { choose, isOver, recorder, world }: Actor,
+  { bytes, isHalfClosed = false, isTolerated = false, sent }: Manner,
 ): Promise<Intrusion | undefined> => {
-  const { bytes, isHalfClosed = false, isTolerated = false, sent } = manner
   const process = choose.pick(places.servers)
   const projectId = places.projects[0]
   const { hostname, port } = new URL(world.servers.get(process)?.url ?? "")
@@ -133,21 +108,16 @@ const intrude = async (
   return isAdmitted && !isTolerated ? { sent, at, ended } : undefined
 }
 
-/** Has one client of each manner at work until it is told to stop. */
-export const runIntruders = async (
-  world: World,
-  recorder: Recorder,
-  seed: number,
-  isOver: () => boolean,
-): Promise<ReadonlyArray<Intrusion>> => {
+/** Has one client of each manner at work. */
+export const runIntruders = async (scene: Scene): Promise<ReadonlyArray<Intrusion>> => {
   const intrusions: Array<Intrusion> = []
-  const run = async (manner: Manner): Promise<void> => {
-    const choose = random(seed, manner.sent)
-    while (!isOver()) {
-      const intrusion = await intrude(world, recorder, choose, manner, isOver)
+  const run = (manner: Manner) => {
+    const on = actor(scene, manner.sent)
+    const step = async () => {
+      const intrusion = await intrude(on, manner)
       if (intrusion !== undefined) intrusions.push(intrusion)
-      await world.rest(choose, 1000, 6000)
     }
+    return repeat(on, step, 1000, 6000)
   }
   await Promise.all(intruders.map(run))
   return intrusions

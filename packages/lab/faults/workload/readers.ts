@@ -1,134 +1,102 @@
 /** Readers of the feed: each goes on from its cursor, at any process. */
 
 import { setTimeout as sleep } from "node:timers/promises"
-import * as Predicate from "effect/Predicate"
 import { now } from "../clock.ts"
 import type { Connection, FeedAction, Got, Reader } from "../history.ts"
-import { type Random, random } from "../random.ts"
-import { type World, host, projects } from "../world/world.ts"
-import { listen } from "./event-stream.ts"
-import { type Follow, admitted, idOf } from "./following.ts"
+import type { Session } from "../world/database.ts"
+import { host, places, projects } from "../world/world.ts"
+import {
+  type Ended,
+  type Follow,
+  admitted,
+  listen,
+  polling,
+  readOn,
+  subscribe,
+} from "./following.ts"
+import { refused } from "./hosts.ts"
 import { type Send, makeSend } from "./http.ts"
-import type { Recorder } from "./recorder.ts"
-import { subscribe } from "./web-socket.ts"
-
-/** What a reader works with. */
-interface Reading {
-  readonly world: World
-  readonly recorder: Recorder
-  readonly choose: Random
-  readonly send: Send
-  readonly key: string
-  readonly projectId: string
-  readonly types: ReadonlyArray<string> | undefined
-  readonly signal: AbortSignal
-  readonly got: Array<Got>
-  readonly connections: Array<Connection>
-}
-
-/** Reads from a cursor on, for a while. Returns the cursor that it has reached. */
-type Turn = (reading: Reading, cursor: string) => Promise<string>
-
-// Small pages have many cursors, and large ones keep up with what many announce at the same time.
-const pageSizes = [5, 50, 500] as const
-
-const poll: Turn = async (reading, cursor) => {
-  const { choose, got, key, projectId, recorder, send, types, world } = reading
-  const { process, url } = world.door(choose)
-  let reached = cursor
-  await recorder.record({ action: "poll", process, projectId, key, expected: [200] }, async () => {
-    const limit = 1 + choose.below(choose.pick(pageSizes))
-    const only = types === undefined ? "" : `&types=${types.join(",")}`
-    const query = `after=${cursor}&limit=${limit}&wait=${choose.below(2)}${only}`
-    const path = `/v2/projects/${projectId}/events?${query}`
-    const token = world.tokens[key] ?? ""
-    const { data, next, ...answer } = await send(url, { method: "GET", path, token })
-    if (answer.status === 200 && next !== undefined && Array.isArray(data)) {
-      const at = now()
-      got.push(...data.map((event) => ({ eventId: idOf(event), at, isSettled: true })))
-      reached = next
-    }
-    return answer
-  })
-  return reached
-}
+import { type Actor, type Scene, actor } from "./recorder.ts"
 
 // A connection ends by itself after ten minutes, and for these readers after one of these times at the
 // latest: some are cut often, others survive a long fault.
 const longestMillis = [500, 4000, 15_000] as const
 
-const listening =
-  (action: FeedAction, begin: Follow): Turn =>
-  async (reading, cursor) => {
-    const { choose, connections, got, key, projectId, recorder, signal, types, world } = reading
-    const { process, url } = world.door(choose)
-    const ending = AbortSignal.any([
-      signal,
-      AbortSignal.timeout(Math.ceil(choose.between(1, choose.pick(longestMillis)))),
-    ])
-    let reached = cursor
-    /** What came after the last cursor, and comes again after a cut. */
-    let unsettled: Array<Omit<Got, "isSettled">> = []
-    const settle = (isSettled: boolean): void => {
-      got.push(...unsettled.map((one) => ({ ...one, isSettled })))
-      unsettled = []
+// Small pages have many cursors, and large ones keep up with what many announce at the same time.
+const pageSizes = [5, 50, 500] as const
+
+/** Follows in process, until the stream fails or the reader leaves. */
+const following =
+  ({ world }: Actor): Follow =>
+  ({ cursor: after, onMessage, projectId, signal }) => {
+    const from = now()
+    const read = async (): Promise<Ended> => {
+      for await (const event of world.tenure.events.stream({ projectId, after, signal })) {
+        onMessage({ event, cursor: event.cursor })
+      }
+      return { status: 200, from, to: now() }
     }
-    const { answered, ended } = begin({
-      url,
-      projectId,
-      types,
-      token: world.tokens[key] ?? "",
-      cursor,
-      signal: ending,
-      onMessage: ({ cursor: next, event }) => {
-        if (event !== undefined) unsettled.push({ eventId: idOf(event), at: now() })
-        if (next === undefined) return
-        reached = next
-        settle(true)
-      },
-    })
-    const asked = { action, process, projectId, key, expected: admitted }
-    await recorder.record(asked, async () => {
-      const answer = await answered
-      // The reader may give it up before an answer.
-      return { status: answer === 0 && ending.aborted ? 200 : answer }
-    })
-    const { from, refusal, status, to } = await ended
-    if (refusal !== undefined) await recorder.record(asked, async () => ({ status: refusal }))
-    settle(false)
-    if (admitted.includes(status)) connections.push({ key, process, from, to })
-    return reached
+    const failed = (fault: unknown) => ({ ...refused(fault), from, to: now() })
+    const ended = read().catch(failed)
+    return { answered: ended, ended }
   }
 
-const follow: Turn = async ({ got, projectId, recorder, signal, world }, cursor) => {
-  let reached = cursor
-  try {
-    const events = world.tenure.events.stream({ projectId, after: cursor, signal })
-    for await (const event of events) {
-      got.push({ eventId: event.id, at: now(), isSettled: true })
-      reached = event.cursor
-    }
-  } catch (fault) {
-    const isDown = Predicate.hasProperty(fault, "_tag") && fault._tag === "StoreUnavailable"
-    const answer = isDown ? { status: 503 } : { status: 500, problem: String(fault) }
-    await recorder.record(
-      { action: "follow", process: host, projectId, expected: [200] },
-      async () => answer,
-    )
-  }
-  return reached
+const ways: Readonly<Record<FeedAction, (on: Actor, send: Send) => Follow>> = {
+  poll: ({ choose }, send) =>
+    polling(send, 1 + choose.below(choose.pick(pageSizes)), choose.below(2)),
+  listen: () => listen,
+  subscribe: () => subscribe,
+  follow: following,
 }
 
-const turns: Readonly<Record<FeedAction, Turn>> = {
-  poll,
-  listen: listening("listen", listen),
-  subscribe: listening("subscribe", subscribe),
-  follow,
+/** Reads from a cursor on, for a while. Returns the cursor that it has reached. */
+const read = async (
+  on: Actor,
+  send: Send,
+  { action, key, projectId, types }: Reader & { readonly action: FeedAction; readonly key: string },
+  cursor: string,
+  leaving: AbortSignal,
+  take: (got: Got) => void,
+  onConnection: (connection: Connection) => void,
+): Promise<string> => {
+  const { choose, recorder, world } = on
+  const isConnection = action === "listen" || action === "subscribe"
+  const { process, url } = action === "follow" ? { process: host, url: "" } : world.door(choose)
+  const signal = isConnection
+    ? AbortSignal.any([
+        leaving,
+        AbortSignal.timeout(Math.ceil(choose.between(1, choose.pick(longestMillis)))),
+      ])
+    : leaving
+  const token = world.tokens[key] ?? ""
+  const { answered, ended } = readOn(
+    ways[action](on, send),
+    { url, projectId, types, token, cursor, signal },
+    take,
+  )
+  const asked = { action, process, projectId, expected: admitted }
+  const keyed = action === "follow" ? asked : { ...asked, key }
+  if (action === "follow") {
+    const { problem, status } = await answered
+    // What follows in process may do so for long.
+    if (status !== 200) await recorder.record(keyed, async () => ({ status, problem }))
+  } else {
+    await recorder.record(keyed, async () => {
+      const answer = await answered
+      // The reader may give it up before an answer.
+      const isGivenUp = isConnection && answer.status === 0 && signal.aborted
+      return isGivenUp ? { status: 200 } : answer
+    })
+  }
+  const { from, reached, refusal, status, to } = await ended
+  if (refusal !== undefined) await recorder.record(keyed, async () => ({ status: refusal }))
+  if (isConnection && admitted.includes(status)) onConnection({ key, process, from, to })
+  return reached
 }
 
 const some = ["membership.extended", "membership.expired", "memberships.imported"] as const
 
-/** The readers: how each reads, its key, and which types of events. */
+/** How each reader reads, its key, and which types of events. */
 const plan: ReadonlyArray<
   readonly [action: FeedAction, key: string, types?: ReadonlyArray<string>]
 > = [
@@ -144,55 +112,97 @@ const plan: ReadonlyArray<
 /** The names of the keys of readers. */
 export const readerKeys: ReadonlyArray<string> = plan.map(([, key]) => key)
 
-/** Readers at work. */
-export interface Readers {
-  readonly readers: () => ReadonlyArray<Reader>
-  readonly connections: () => ReadonlyArray<Connection>
-  /** Ends their reading. */
-  readonly stop: () => Promise<void>
-}
-
 /** Starts readers, which read from the oldest event on until they are stopped. */
-export const startReaders = (world: World, recorder: Recorder, seed: number): Readers => {
+export const startReaders = (scene: Scene) => {
   const ending = new AbortController()
+  const { signal } = ending
   const connections: Array<Connection> = []
   const { close, send } = makeSend()
-
-  const begin = ([action, key, types]: (typeof plan)[number]) => {
-    const choose = random(seed, key)
-    const projectId = choose.pick(projects)
+  const all = plan.map(([action, key, types]) => {
+    const on = actor(scene, key)
     const got: Array<Got> = []
-    const { signal } = ending
-    const reading = {
-      world,
-      recorder,
-      choose,
-      send,
-      key,
-      projectId,
-      types,
-      signal,
-      got,
-      connections,
-    }
-    const read = async (): Promise<void> => {
+    const reader = { name: key, projectId: on.choose.pick(projects), types, got, action, key }
+    const readAll = async (): Promise<void> => {
       let cursor = "start"
       while (!signal.aborted) {
-        cursor = await turns[action](reading, cursor)
-        await sleep(choose.between(20, 150))
+        cursor = await read(
+          on,
+          send,
+          reader,
+          cursor,
+          signal,
+          (one) => got.push(one),
+          (one) => connections.push(one),
+        )
+        await sleep(on.choose.between(20, 150))
       }
     }
-    return { reader: { name: key, projectId, types, got }, reading: read() }
-  }
-
-  const all = plan.map(begin)
+    return { reader, reading: readAll() }
+  })
   return {
-    readers: () => all.map(({ reader }) => reader),
-    connections: () => connections,
-    stop: async () => {
+    readers: (): ReadonlyArray<Reader> => all.map(({ reader }) => reader),
+    connections,
+    stop: async (): Promise<void> => {
       ending.abort()
       await Promise.all(all.map(({ reading }) => reading))
       close()
     },
+  }
+}
+
+interface Row {
+  readonly id: string
+  readonly epoch: number
+  readonly xid: string
+}
+
+const beforeAll: Row = { id: "00000000-0000-0000-0000-000000000000", epoch: 0, xid: "0" }
+
+const afterLast = `
+  SELECT e.id, e.epoch, e.xid::text FROM tenure.events e
+  JOIN tenure.projects p ON p.number = e.project_number
+  WHERE p.id = $1 AND (e.epoch, e.xid, e.id) > ($2::integer, $3::xid8, $4::uuid)
+  ORDER BY e.epoch, e.xid, e.id LIMIT 100`
+
+/**
+ * Starts to read a feed as it is often built: it asks for what comes after the last position that it has seen. It
+ * misses what commits late, which the check of readers has to find. Returns what ends it.
+ */
+export const startNaiveReader = (scene: Scene): (() => Promise<Reader>) => {
+  const { choose, world } = actor(scene, "naive")
+  const projectId = choose.pick(places.projects)
+  const got: Array<Got> = []
+  const ending = new AbortController()
+  let last = beforeAll
+
+  const poll = async (session: Session): Promise<void> => {
+    const rows = await session.query<Row>(afterLast, [projectId, last.epoch, last.xid, last.id])
+    got.push(...rows.map(({ id }) => ({ eventId: id, at: now(), isSettled: true })))
+    last = rows.at(-1) ?? last
+  }
+
+  /** Polls until it is told to stop, or the connection breaks. */
+  const pollOn = async (): Promise<void> => {
+    const session = await world.database.connect()
+    try {
+      while (!ending.signal.aborted) {
+        await poll(session)
+        await world.rest(choose, 20, 150)
+      }
+      await poll(session)
+    } finally {
+      await session.close()
+    }
+  }
+
+  const readAll = async (): Promise<void> => {
+    while (!ending.signal.aborted) await pollOn().catch(() => sleep(100))
+  }
+
+  const reading = readAll()
+  return async () => {
+    ending.abort()
+    await reading
+    return { name: "naive", projectId, got }
   }
 }

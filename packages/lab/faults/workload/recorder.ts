@@ -1,11 +1,12 @@
-/** Records operations, and gives each what identifies it. */
+/** Records operations, gives each what identifies it, and says what everybody at work has in common. */
 
 import { now } from "../clock.ts"
 import type { Operation } from "../history.ts"
 import { type Random, random } from "../random.ts"
+import type { World } from "../world/world.ts"
 
-/** What is known of an operation before it is answered. */
-type Asked = Omit<Operation, "start" | "end" | "status">
+/** What is known before the answer. */
+export type Asked = Omit<Operation, "start" | "end" | "status">
 
 /** What the answer adds. */
 export type Answered = Pick<Operation, "status"> & Partial<Operation>
@@ -19,7 +20,7 @@ export interface Recorder {
   readonly nextDate: () => number
   /** An end date so many milliseconds ahead, that no other operation asks for. */
   readonly dateAhead: (millis: number) => number
-  /** The latest of these dates. */
+  /** The latest date ahead. */
   readonly latestAhead: () => number
   /** A number that nothing else has. */
   readonly nextNumber: () => number
@@ -32,24 +33,6 @@ const firstDate = Date.UTC(2100, 0)
 const spread = 864_000
 
 const dates = 100_000
-
-// Changes of a member follow each other so fast that many of these dates come as they are overwritten.
-const nearMillis = 1000
-
-/**
- * An end date that no other operation asks for: most often far in the future, sometimes about to come. With the
- * statuses of the answer: the date may have come by the clock of a server.
- */
-export const anyDate = ({
-  choose,
-  recorder,
-}: {
-  readonly choose: Random
-  readonly recorder: Recorder
-}): Pick<Operation, "expected"> & { readonly endDate: number } =>
-  choose.chance(0.2)
-    ? { endDate: recorder.dateAhead(choose.between(0, nearMillis)), expected: [200, 422] }
-    : { endDate: recorder.nextDate(), expected: [200] }
 
 /** Makes a recorder. */
 export const makeRecorder = (seed: number): Recorder => {
@@ -80,3 +63,50 @@ export const makeRecorder = (seed: number): Recorder => {
     },
   }
 }
+
+/** What everybody at work has in common. */
+export interface Scene {
+  readonly world: World
+  readonly recorder: Recorder
+  readonly seed: number
+  readonly isOver: () => boolean
+}
+
+/** Somebody at work, who makes choices of their own. */
+export interface Actor extends Scene {
+  readonly choose: Random
+}
+
+/** Gives somebody their choices. */
+export const actor = (scene: Scene, name: string): Actor => ({
+  ...scene,
+  choose: random(scene.seed, name),
+})
+
+/** Takes one step after the other, and rests between two times in milliseconds after each, until it is over. */
+export const repeat = async (
+  { choose, isOver, world }: Actor,
+  step: () => Promise<unknown>,
+  least = 20,
+  most = 150,
+): Promise<void> => {
+  while (!isOver()) {
+    await step()
+    await world.rest(choose, least, most)
+  }
+}
+
+// Changes of a member follow each other so fast that many of these dates come as they are overwritten.
+const nearMillis = 1000
+
+/**
+ * An end date that no other operation asks for: most often far in the future, sometimes about to come. With the
+ * statuses of the answer: the date may have come by the clock of a server.
+ */
+export const anyDate = ({
+  choose,
+  recorder,
+}: Actor): Pick<Operation, "expected"> & { readonly endDate: number } =>
+  choose.chance(0.2)
+    ? { endDate: recorder.dateAhead(choose.between(0, nearMillis)), expected: [200, 422] }
+    : { endDate: recorder.nextDate(), expected: [200] }

@@ -43,8 +43,11 @@ export interface Database {
 }
 
 /** Opens a session. */
-export const connectTo = async (url: string): Promise<Session> => {
-  const client = new pg.Client({ connectionString: url })
+export const connectTo = async (
+  connectionString: string,
+  connectionTimeoutMillis = 0,
+): Promise<Session> => {
+  const client = new pg.Client({ connectionString, connectionTimeoutMillis })
   // The connection may break while nobody asks anything.
   client.on("error", () => {})
   await client.connect()

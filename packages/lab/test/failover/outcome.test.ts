@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest"
-import { type Follower, longestSilence, lossesOf } from "../../failover/outcome.ts"
+import { longestSilence, lossesOf } from "../../faults/checks/losses.ts"
+import type { Arrival, Operation, State } from "../../faults/history.ts"
+import type { Follower } from "../../faults/workload/extending.ts"
 
 it("measures a silence from its beginning to its end, also at the borders", () => {
   expect(longestSilence([1, 2, 10, 11], 0, 12)).toBe(8)
@@ -10,26 +12,48 @@ it("measures a silence from its beginning to its end, also at the borders", () =
 })
 
 describe("losses", () => {
-  const change = { server: 0, userId: "1", endDate: 5, at: 0 }
-  const event = { id: "e1", type: "membership.extended" }
-  const held = { audit: [{ userId: "1", to: 5 }], events: [event] }
-  const follower: Follower = {
-    name: "poll",
-    seen: new Set(["e1"]),
-    at: [],
-    repeated: 0,
-    resets: 0,
+  const projectId = "p1"
+  const change: Operation = {
+    action: "extend",
+    process: "one",
+    projectId,
+    userId: "1",
+    endDate: 5,
+    start: 0,
+    end: 0,
+    status: 200,
+    expected: [200],
   }
+  const row = { projectId, userId: "1", action: "extended", from: 4, to: 5, requestId: "r1" }
+  const state: State = {
+    memberships: [],
+    audit: [row],
+    events: [{ id: "e1", projectId, type: "membership.extended", body: "" }],
+    deliveries: [],
+    webhooks: [],
+  }
+  const arrival: Arrival = {
+    url: "",
+    at: 0,
+    headers: { "webhook-id": "e1" },
+    body: "",
+    status: 204,
+    ended: 0,
+  }
+  const got = { eventId: "e1", at: 0, isSettled: true }
+  const follower: Follower = { name: "poll", projectId, got: [got], at: [], resets: 0 }
   const none = { lost: 0, undelivered: 0, missed: 0, repeated: 0, resets: 0 }
 
   it("are none where everything was found, delivered and followed once", () => {
-    expect(lossesOf(held, [change], new Set(["e1"]), [follower])).toEqual(none)
+    const run = { state, operations: [change], arrivals: [arrival] }
+    expect(lossesOf(run, [follower])).toEqual(none)
   })
 
   it("are each counted", () => {
-    const other = { ...follower, seen: new Set<string>(), repeated: 2, resets: 1 }
-    const acknowledged = [change, { ...change, endDate: 6 }, { ...change, userId: "2" }]
-    expect(lossesOf(held, acknowledged, new Set(), [follower, other])).toEqual({
+    const repeating = { ...follower, got: [got, got, got] }
+    const other = { ...follower, got: [], resets: 1 }
+    const operations = [change, { ...change, endDate: 6 }, { ...change, endDate: 7, userId: "2" }]
+    expect(lossesOf({ state, operations, arrivals: [] }, [repeating, other])).toEqual({
       lost: 2,
       undelivered: 1,
       missed: 1,

@@ -1,8 +1,7 @@
 /** The comparison of a folder with what a killed process had answered. */
 
 import { expect, it } from "vitest"
-import { changeOf } from "../../faults/folders/changes.ts"
-import { type Content, compare } from "../../faults/folders/compare.ts"
+import { type Content, changeOf, compare } from "../../faults/scenarios/folders.ts"
 
 const reasonOf = (number: number): string => changeOf(1, "1001", number).reason
 const whole = (number: number) => ({

@@ -1,26 +1,24 @@
 /** Clients of the servers, over HTTP. */
 
 import { randomUUID } from "node:crypto"
+import { get } from "node:http"
 import { setTimeout as sleep } from "node:timers/promises"
-import * as Predicate from "effect/Predicate"
-import {
-  type Action,
-  type Dated,
-  type Manner,
-  type Operation,
-  type Webhook,
-  manners,
-} from "../history.ts"
-import { type Random, random } from "../random.ts"
+import { type Manner, type Operation, type Webhook, manners } from "../history.ts"
+import type { Random } from "../random.ts"
 import { type World, operatorKeys, personIds, places, userIds } from "../world/world.ts"
 import { type Request, type Send, fieldOf, makeSend } from "./http.ts"
-import { type Recorder, anyDate } from "./recorder.ts"
+import {
+  type Actor,
+  type Answered,
+  type Asked,
+  type Scene,
+  actor,
+  anyDate,
+  repeat,
+} from "./recorder.ts"
 
 /** What a client works with. */
-interface Client {
-  readonly world: World
-  readonly recorder: Recorder
-  readonly choose: Random
+interface Client extends Actor {
   readonly send: Send
   readonly key: string
   /** The webhooks that it has created and not deleted. */
@@ -37,54 +35,28 @@ interface Owned {
   readonly isAskedAgain?: boolean
 }
 
-const webhookOf = (data: unknown): Webhook | undefined =>
-  Predicate.hasProperty(data, "id") &&
-  Predicate.hasProperty(data, "url") &&
-  Predicate.hasProperty(data, "secret")
-    ? { id: String(data.id), url: String(data.url), secret: String(data.secret) }
-    : undefined
+const clientOf = (on: Actor, send: Send, key: string): Client => ({
+  ...on,
+  send,
+  key,
+  webhooks: [],
+  uncertain: new Set(),
+})
 
-/** What is asked, and of which kind it is. */
-interface Question extends Omit<Request, "token"> {
-  readonly action: Action
-  readonly projectId: string
-  readonly userId?: string | undefined
-  readonly endDate?: number | undefined
-  readonly isNeverShortening?: boolean | undefined
-  readonly expectedEndDate?: number | undefined
-  readonly members?: ReadonlyArray<Dated> | undefined
-  readonly subject?: string | undefined
-  readonly expected: ReadonlyArray<number>
-  /** Learns of the data of an answer. */
-  readonly learn?: (data: unknown) => void
+const webhookOf = (data: unknown): Webhook | undefined => {
+  const [id, url, secret] = ["id", "url", "secret"].map((name) => fieldOf(data, name))
+  return secret === undefined
+    ? undefined
+    : { id: String(id), url: String(url), secret: String(secret) }
 }
 
 const instantOf = (date: unknown): number | undefined =>
   typeof date === "string" ? Date.parse(date) : undefined
 
-/** What an answer says beyond its status: of a webhook, or of end dates. */
-const toldBy = (
-  { action, members }: Question,
-  data: unknown,
-  error: unknown,
-): Partial<Operation> => {
-  switch (action) {
-    case "createWebhook":
-      return { webhook: webhookOf(data) }
-    case "extend":
-      return { conflictingDate: instantOf(fieldOf(error, "current_end_date")) }
-    case "find":
-      return { endDate: instantOf(fieldOf(data, "end_date")) }
-    case "list": {
-      const rows: ReadonlyArray<unknown> = Array.isArray(data) ? data : []
-      const found = new Map(
-        rows.map((row) => [fieldOf(row, "user_id"), instantOf(fieldOf(row, "end_date"))]),
-      )
-      return { members: members?.map(({ userId }) => ({ userId, endDate: found.get(userId) })) }
-    }
-    default:
-      return {}
-  }
+/** What is asked, and of which kind it is. */
+interface Question extends Omit<Request, "token">, Omit<Asked, "process"> {
+  /** Tells what an answer says beyond its status: of a webhook, or of end dates. */
+  readonly learn?: (data: unknown, error: unknown) => Partial<Operation> | void
 }
 
 /** Asks any of the hosts. */
@@ -96,8 +68,7 @@ const ask = (client: Client, question: Question): Promise<Operation> => {
   return recorder.record({ ...known, idempotencyKey, process, key }, async () => {
     const asked = { body, idempotencyKey, method, path, token }
     const { data, error, next: _, ...answer } = await send(url, asked)
-    learn?.(data)
-    return { ...answer, ...toldBy(question, data, error) }
+    return { ...answer, ...learn?.(data, error) }
   })
 }
 
@@ -137,17 +108,22 @@ const extending = (
   projectId: string,
   userId: string,
   { endDate, expected }: ReturnType<typeof anyDate>,
-  further: { readonly expected_end_date?: number } = {},
+  expectedEndDate?: number,
 ): Question => ({
   action: "extend",
   projectId,
   userId,
   endDate,
+  expectedEndDate,
   method: "PATCH",
   path: `${base(projectId)}/memberships/${userId}/extend`,
-  body: { extend: choose.chance(0.5) ? endDate : new Date(endDate).toISOString(), ...further },
+  body: {
+    extend: choose.chance(0.5) ? endDate : new Date(endDate).toISOString(),
+    expected_end_date: expectedEndDate,
+  },
   // Persons come and go.
   expected: personIds.some((id) => id === userId) ? [...expected, 404] : expected,
+  learn: (_, error) => ({ conflictingDate: instantOf(fieldOf(error, "current_end_date")) }),
 })
 
 const anyUser = (choose: Random): string => choose.pick([...userIds, ...personIds])
@@ -208,35 +184,38 @@ const useTwice = async (client: Client): Promise<void> => {
   await Promise.all(choose.shuffle(places.projects).slice(0, 2).map(use))
 }
 
-const find = (client: Client, projectId: string, userId: string): Promise<Operation> =>
-  ask(client, {
+/** Extends a membership if it still has the end date that was read before. */
+const extendFound = async (client: Client, projectId: string): Promise<void> => {
+  const userId = anyUser(client.choose)
+  const { endDate, status } = await ask(client, {
     action: "find",
     projectId,
     userId,
     method: "GET",
     path: `${base(projectId)}/memberships/${userId}`,
     expected: [200, 404],
+    learn: (data) => ({ endDate: instantOf(fieldOf(data, "end_date")) }),
   })
-
-/** Extends a membership if it still has the end date that was read before. */
-const extendFound = async (client: Client, projectId: string): Promise<void> => {
-  const userId = anyUser(client.choose)
-  const { endDate: expectedEndDate, status } = await find(client, projectId, userId)
-  if (status !== 200 || expectedEndDate === undefined) return
-  const further = { expected_end_date: expectedEndDate }
-  const question = extending(client, projectId, userId, anyDate(client), further)
-  await ask(client, { ...question, expectedEndDate, expected: [...question.expected, 409] })
+  if (status !== 200 || endDate === undefined) return
+  const question = extending(client, projectId, userId, anyDate(client), endDate)
+  await ask(client, { ...question, expected: [...question.expected, 409] })
 }
 
-const listMembers = async (client: Client, projectId: string): Promise<void> => {
+const listMembers = (client: Client, projectId: string): Promise<Operation> => {
   const asked = [...userIds, ...personIds]
-  await ask(client, {
+  return ask(client, {
     action: "list",
     projectId,
-    members: asked.map((userId) => ({ userId, endDate: undefined })),
     method: "GET",
     path: `${base(projectId)}/memberships?user_ids=${asked.join(",")}`,
     expected: [200],
+    learn: (data) => {
+      const rows: ReadonlyArray<unknown> = Array.isArray(data) ? data : []
+      const found = new Map(
+        rows.map((row) => [fieldOf(row, "user_id"), instantOf(fieldOf(row, "end_date"))]),
+      )
+      return { members: asked.map((userId) => ({ userId, endDate: found.get(userId) })) }
+    },
   })
 }
 
@@ -256,6 +235,7 @@ const createWebhook = async (client: Client, projectId: string): Promise<void> =
     path: `${base(projectId)}/integrations/webhooks`,
     body: { url },
     expected: [200],
+    learn: (data) => ({ webhook: webhookOf(data) }),
   })
   if (webhook !== undefined) client.webhooks.push({ id: webhook.id, projectId })
   else if (open.has(status)) client.uncertain.add(url)
@@ -277,8 +257,8 @@ const deleteWebhook = async (client: Client): Promise<void> => {
 }
 
 /** Lists webhooks. Those of which nothing was answered become the client's own. */
-const listWebhooks = async (client: Client, projectId: string): Promise<void> => {
-  await ask(client, {
+const listWebhooks = (client: Client, projectId: string): Promise<Operation> =>
+  ask(client, {
     action: "listWebhooks",
     projectId,
     method: "GET",
@@ -291,15 +271,14 @@ const listWebhooks = async (client: Client, projectId: string): Promise<void> =>
       }
     },
   })
-}
 
-const invalid = async (client: Client, projectId: string): Promise<void> => {
+const invalid = (client: Client, projectId: string): Promise<Operation> => {
   const [path, expected] = client.choose.pick([
     [`${base(projectId)}/memberships/1001/extend`, 422],
     [`${base(projectId)}/memberships/9/extend`, 404],
     [`${base("unknown")}/memberships/extend`, 404],
   ])
-  await ask(client, {
+  return ask(client, {
     action: "invalid",
     projectId,
     method: "PATCH",
@@ -309,7 +288,7 @@ const invalid = async (client: Client, projectId: string): Promise<void> => {
   })
 }
 
-const step = (client: Client): Promise<void> => {
+const step = (client: Client): Promise<unknown> => {
   const { choose } = client
   const projectId = choose.pick(places.projects)
   const dice = choose.next()
@@ -340,50 +319,47 @@ export const warmUp = async ({ servers, tokens }: World): Promise<void> => {
   close()
 }
 
-/** Asks one question after the other, with short breaks, until it is told to stop. */
-export const runClient = async (
-  world: World,
-  recorder: Recorder,
-  seed: number,
-  key: string,
-  isOver: () => boolean,
-): Promise<void> => {
-  const choose = random(seed, key)
+/** Asks one question after the other. */
+export const runClient = async (scene: Scene, key: string): Promise<void> => {
   const { close, send } = makeSend()
-  const client: Client = { world, recorder, choose, send, key, webhooks: [], uncertain: new Set() }
-  while (!isOver()) {
-    await step(client)
-    await world.rest(choose, 20, 150)
-  }
+  const client = clientOf(actor(scene, key), send, key)
+  await repeat(client, () => step(client))
   close()
 }
 
-/** Exceeds the limits of its keys, at all servers at once, until it is told to stop. */
-export const runGreedyClient = async (
-  world: World,
-  recorder: Recorder,
-  seed: number,
-  keys: ReadonlyArray<string>,
-  isOver: () => boolean,
-): Promise<void> => {
-  const choose = random(seed, "greedy")
+/** Exceeds the limits of its keys, at all servers at once. */
+export const runGreedyClient = async (scene: Scene, keys: ReadonlyArray<string>): Promise<void> => {
+  const on = actor(scene, "greedy")
   const { close, send } = makeSend()
-  for (let turn = 0; !isOver(); turn++) {
-    const key = keys[turn % keys.length] ?? ""
-    const client: Client = {
-      world,
-      recorder,
-      choose,
-      send,
-      key,
-      webhooks: [],
-      uncertain: new Set(),
-    }
-    const crowd = Array.from({ length: 35 }, () =>
-      listWebhooks(client, choose.pick(places.projects)),
+  let turn = 0
+  const exceed = () => {
+    const client = clientOf(on, send, keys[turn++ % keys.length] ?? "")
+    return Promise.all(
+      Array.from({ length: 35 }, () => listWebhooks(client, on.choose.pick(places.projects))),
     )
-    await Promise.all(crowd)
-    await world.rest(choose, 300, 2000)
   }
+  await repeat(on, exceed, 300, 2000)
   close()
+}
+
+const probeMillis = 250
+
+const probe = (url: string): Promise<Answered> =>
+  new Promise((resolve) => {
+    const request = get(`${url}/readyz`, { agent: false }, (response) => {
+      response.resume().on("end", () => resolve({ status: response.statusCode ?? 0 }))
+    })
+    request.on("error", ({ message }) => resolve({ status: 0, problem: message }))
+  })
+
+/** Asks every server whether it is ready, as a load balancer does. */
+export const runProbes = async ({ isOver, recorder, world }: Scene): Promise<void> => {
+  const watch = async (process: string): Promise<void> => {
+    while (!isOver()) {
+      const asked = { action: "ready", process, projectId: "", expected: [200] } as const
+      await recorder.record(asked, () => probe(world.servers.get(process)?.url ?? ""))
+      await sleep(probeMillis)
+    }
+  }
+  await Promise.all(places.servers.map(watch))
 }

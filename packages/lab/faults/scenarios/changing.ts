@@ -6,7 +6,7 @@
 import { createTenure } from "@tenure/core"
 import { embedded } from "@tenure/embedded"
 import { random } from "../random.ts"
-import { changeOf, userIds } from "./changes.ts"
+import { changeOf, userIds } from "./folders.ts"
 
 const [, , path = "", text = ""] = process.argv
 const seed = Number(text)

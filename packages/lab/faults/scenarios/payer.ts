@@ -8,7 +8,7 @@ import { createTenure } from "@tenure/core"
 import { postgres } from "@tenure/postgres"
 import pg from "pg"
 import { random } from "../random.ts"
-import { endDate, invoiceOf, member, nameOf } from "./payment.ts"
+import { endDate, invoiceOf, member, nameOf } from "./payments.ts"
 
 const [, , url = "", seed = ""] = process.argv
 const choose = random("payer", seed)

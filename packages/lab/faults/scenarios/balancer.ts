@@ -1,10 +1,11 @@
 /** A balancer as proxies are: it keeps connections to its servers, uses idle ones again, and repeats nothing. */
 
-import { once } from "node:events"
 import * as Http from "node:http"
 import type { Socket } from "node:net"
 import { setTimeout as sleep } from "node:timers/promises"
 import { now } from "../clock.ts"
+import { listen } from "../world/ports.ts"
+import type { Server } from "../world/server.ts"
 
 /** Whether it asks the servers for their readiness, or only sees that connections are refused. */
 export type Manner = "probing" | "passive"
@@ -21,16 +22,11 @@ export interface Broken {
   readonly server: string
 }
 
-/** A server behind the balancer. */
-export interface Upstream {
-  readonly name: string
-  readonly url: string
-}
+type Upstream = Pick<Server, "name" | "url">
 
 /** A running balancer. */
 export interface Balancer {
   readonly url: string
-  readonly broken: ReadonlyArray<Broken>
   /** How many requests used a connection again. */
   readonly reused: () => number
   /** Whether it sends to a server. */
@@ -62,15 +58,13 @@ class ConnectionPool extends Http.Agent {
   }
 }
 
-const codeOf = (fault: NodeJS.ErrnoException): string => fault.code ?? fault.message
-
-/** Starts a balancer of two servers or more. */
+/** Starts a balancer before two servers or more. */
 export const startBalancer = async (
   manner: Manner,
   upstreams: ReadonlyArray<Upstream>,
+  onBroken: (broken: Broken) => void,
 ): Promise<Balancer> => {
   const agent = new ConnectionPool({ keepAlive: true, maxFreeSockets: maxIdlePerServer })
-  const broken: Array<Broken> = []
   // From when on a server gets requests again.
   const restsUntil = new Map<string, number>()
   const isReady = new Map<string, boolean>()
@@ -102,17 +96,17 @@ export const startBalancer = async (
     })
     let idleMillis: number | undefined
     let isFailed = false
-    const fail = (fault: Error, isBegun: boolean): void => {
+    const fail = (fault: NodeJS.ErrnoException, isBegun: boolean): void => {
       if (isFailed) return
       isFailed = true
-      const code = codeOf(fault)
+      const code = fault.code ?? fault.message
       if (code === "ECONNREFUSED") {
         // Nothing was sent, so that another server may have it.
         restsUntil.set(upstream.name, now() + restMillis)
         isReady.set(upstream.name, false)
         return pass(request, body, response)
       }
-      broken.push({ code, idleMillis, isBegun, server: upstream.name })
+      onBroken({ code, idleMillis, isBegun, server: upstream.name })
       if (isBegun) response.destroy()
       else response.writeHead(502).end(code)
     }
@@ -130,7 +124,7 @@ export const startBalancer = async (
     request.on("data", (chunk: Buffer) => chunks.push(chunk))
     request.on("end", () => pass(request, Buffer.concat(chunks), response))
   })
-  await once(server.listen(0, "127.0.0.1"), "listening")
+  const port = await listen(server)
 
   const closing = new AbortController()
   const probe = async ({ name, url }: Upstream): Promise<void> => {
@@ -148,10 +142,8 @@ export const startBalancer = async (
   }
   if (manner === "probing") for (const upstream of upstreams) void probe(upstream)
 
-  const address = server.address()
   return {
-    url: `http://127.0.0.1:${typeof address === "object" ? address?.port : ""}`,
-    broken,
+    url: `http://127.0.0.1:${port}`,
     reused: () => reused,
     sendsTo,
     close: () => {
