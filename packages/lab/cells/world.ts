@@ -14,7 +14,6 @@ import { childrenOf, leader, statOf } from "../faults/world/database.ts"
 import type { Server } from "../faults/world/server.ts"
 import type { Stage } from "../faults/world/stage.ts"
 
-/** The names of the servers. */
 export const names = ["first", "second"] as const
 
 /** Starts a PostgreSQL server whose cells can move. */

@@ -10,7 +10,6 @@ export type Loss = "crash" | "hang" | "switchover" | "standby hangs"
 /** Instants of what must not be silent, in order: of each driver, server or follower a list. */
 type Signs = Readonly<Record<string, ReadonlyArray<ReadonlyArray<number>>>>
 
-/** A loss, and what it silenced. */
 export interface Incident {
   readonly loss: Loss
   /** Who led before and after. */

@@ -37,7 +37,7 @@ const waits = ({ action }: Operation): boolean =>
 const isBad = ({ status }: Operation): boolean => status === 0 || status === 503
 
 const endOf = (fault: Fault): number =>
-  kinds[fault.kind].healsFrom === "start" ? fault.start : fault.end
+  kinds[fault.kind].healsFromStart === true ? fault.start : fault.end
 
 const figuresOf = (run: Run, all: ReturnType<typeof delays>, fault: Fault): Figures => {
   const trouble = troubleOf(fault)
@@ -101,7 +101,6 @@ export const figures = (run: Run): Table => {
   return table
 }
 
-/** Adds up the figures of two runs. */
 export const sum = (one: Table, other: Table): Table => {
   const table = new Map(one)
   for (const [row, found] of other) table.set(row, add(table.get(row) ?? none, found))
@@ -120,7 +119,6 @@ const columns: ReadonlyArray<readonly [title: string, show: (of: Figures) => str
   ["longest delivery", ({ longestDelivery }) => seconds(longestDelivery)],
 ]
 
-/** Returns the table in Markdown. */
 export const markdown = (table: Table): string => {
   const rows = [...kindNames, "several" as const].flatMap((name) => {
     const found = table.get(name)

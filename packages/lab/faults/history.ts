@@ -74,7 +74,6 @@ export interface Dated {
   readonly endDate: number | undefined
 }
 
-/** A webhook as an answer shows it. */
 export interface Webhook {
   readonly id: string
   readonly url: string
@@ -135,7 +134,6 @@ export interface Intrusion {
   readonly ended: number
 }
 
-/** How a receiver behaves. */
 export const manners = [
   "fast",
   "slow",
@@ -148,7 +146,6 @@ export const manners = [
   "talkative",
 ] as const
 
-/** How a receiver behaves. */
 export type Manner = (typeof manners)[number]
 
 /** A fault that was caused. */
@@ -167,7 +164,6 @@ export interface Exit {
   readonly millis: number
 }
 
-/** What a server printed. */
 export interface Log {
   readonly process: string
   readonly text: string
@@ -211,7 +207,6 @@ export interface AuditRow {
   readonly requestId: string | undefined
 }
 
-/** An event in the outbox. */
 export interface Event {
   readonly id: string
   readonly projectId: string
@@ -219,7 +214,6 @@ export interface Event {
   readonly body: string
 }
 
-/** A delivery in the outbox. */
 export interface Delivery {
   readonly eventId: string
   readonly webhookId: string
@@ -249,7 +243,6 @@ export interface Limit {
   readonly perSecond: number
 }
 
-/** All that is recorded of a run. */
 export interface Run {
   readonly seed: number
   /** The processes: the servers, then the host. */
@@ -300,15 +293,19 @@ export const beginOf = ({ operations }: Pick<Run, "operations">): number =>
   operations.reduce((first, { start }) => Math.min(first, start), Infinity)
 
 /** Something that must not be. */
-export interface Violation {
-  readonly check: string
+export interface Finding {
   readonly text: string
   /** When it happened, if that is known. */
   readonly at?: number | undefined
 }
 
+/** What a check has found. */
+export interface Violation extends Finding {
+  readonly check: string
+}
+
 /** A check: finds what must not be in a run. */
 export interface Check {
   readonly name: string
-  readonly find: (run: Run) => ReadonlyArray<Omit<Violation, "check">>
+  readonly find: (run: Run) => ReadonlyArray<Finding>
 }

@@ -1,6 +1,5 @@
 /** Random choices that a seed repeats. */
 
-/** A source of choices. */
 export interface Random {
   /** A number from 0 up to, but not including, 1. */
   readonly next: () => number

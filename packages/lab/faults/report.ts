@@ -2,7 +2,7 @@
 
 import { announcementsOf } from "./checks/announcements.ts"
 import { missedBy } from "./checks/feed.ts"
-import { ageOf, livesOf, median, thirdOf } from "./checks/growth.ts"
+import { ageOf, livesOf, medianOf } from "./checks/processes.ts"
 import {
   type Operation,
   type Run,
@@ -17,7 +17,6 @@ const count = (operations: ReadonlyArray<Operation>, status: number): number =>
 
 const secondsOf = (millis: number): string => `${(millis / 1000).toFixed(1)} s`
 
-/** Returns the line of a run. */
 export const line = (run: Run, planned: string, violations: ReadonlyArray<Violation>): string => {
   const { arrivals, drainedMillis, faults, naive, operations, readers, seed, slackMillis } = run
   const longest = largest(operations.map(({ end, start }) => end - start))
@@ -48,8 +47,9 @@ export const livesIn = ({ samples }: Run): ReadonlyArray<string> =>
     .filter((life) => ageOf(life) >= toldMillis)
     .map((life) => {
       const figures = told.map(([of, unit]) => {
-        const all = [life.samples.slice(0, 1), thirdOf(life, 1), thirdOf(life, 2)]
-        return `${all.map((some) => median(some.map(of)).toFixed(0)).join(", ")} ${unit}`
+        const first = life.samples.slice(0, 1).map(of)
+        const all = [...first, medianOf(life, 1, of), medianOf(life, 2, of)]
+        return `${all.map((one) => one.toFixed(0)).join(", ")} ${unit}`
       })
       return `  ${life.process} ran for ${secondsOf(ageOf(life))}: ${figures.join("; ")}`
     })

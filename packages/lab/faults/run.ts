@@ -2,25 +2,14 @@
 
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import { setTimeout as sleep } from "node:timers/promises"
-import { causes } from "./causes.ts"
 import { drainMillisFor } from "./checks/deliveries.ts"
 import { missedBy } from "./checks/feed.ts"
 import { grownAmong } from "./checks/processes.ts"
 import { now } from "./clock.ts"
-import {
-  type Exit,
-  type Fault,
-  type Holding,
-  type Log,
-  type Manner,
-  type Reader,
-  type Run,
-  type Sample,
-  type Size,
-  manners,
-} from "./history.ts"
+import { type Fault, type Holding, type Manner, type Run, type Size, manners } from "./history.ts"
+import { kinds } from "./kinds.ts"
 import { random } from "./random.ts"
-import type { Episode, Planned, Schedule } from "./schedule.ts"
+import type { Planned, Schedule } from "./schedule.ts"
 import { countOpen, endHolds, isAnnouncing, readState } from "./state.ts"
 import { runClient, runGreedyClient, runProbes, warmUp } from "./workload/clients.ts"
 import { lazyReaders, runCrowd, runLazyReader, runRevoked } from "./workload/crowd.ts"
@@ -34,7 +23,7 @@ import {
 } from "./workload/hosts.ts"
 import { intruderKey, runIntruders } from "./workload/intruders.ts"
 import { readerKeys, startNaiveReader, startReaders } from "./workload/readers.ts"
-import { type Recorder, type Scene, makeRecorder } from "./workload/recorder.ts"
+import { type Scene, makeRecorder } from "./workload/recorder.ts"
 import {
   type Ground,
   type World,
@@ -48,20 +37,13 @@ import {
 } from "./world/world.ts"
 
 const clientKeys = ["c1", "c2", "c3", "c4"]
-
 const greedyKeys = Array.from({ length: 12 }, (_, index) => `greedy${index}`)
-
-const lateHosts = ["late0", "late1", "late2"]
-
 const crowdKey = "crowd"
 const lazyKeys = lazyReaders.map(({ key }) => key)
-
-// More than what is documented, so that what is late is seen, too.
-const drainMillis = 60_000
-const catchUpMillis = 20_000
+const keys = [...clientKeys, ...greedyKeys, ...readerKeys, crowdKey, ...lazyKeys, intruderKey]
 
 /** Three webhooks for each project: one that is well, and two of any manner. */
-const createWebhooks = async (world: World, recorder: Recorder, seed: number): Promise<void> => {
+const createWebhooks = async ({ recorder, seed, world }: Scene): Promise<void> => {
   const choose = random(seed, "webhooks")
   for (const projectId of projects) {
     const chosen: ReadonlyArray<Manner> = ["fast", ...choose.shuffle(manners).slice(0, 2)]
@@ -69,33 +51,19 @@ const createWebhooks = async (world: World, recorder: Recorder, seed: number): P
   }
 }
 
-const cause = async (
-  world: World,
-  planned: Planned,
-  onExit: (exit: Exit) => void,
-): Promise<Fault> => {
+const cause = async (world: World, planned: Planned, after: number): Promise<Fault> => {
+  await sleep(after)
   const { kind, millis, target } = planned
   const start = now()
-  const end = await causes[kind](world, planned, onExit)
+  const end = await kinds[kind].cause(world, planned)
   await sleep(millis)
   await end()
   return { kind, target, start, end: now() }
 }
 
-/** Causes the faults of an episode, and returns when all have ended. */
-const runEpisode = async (
-  world: World,
-  episode: Episode,
-  onExit: (exit: Exit) => void,
-): Promise<ReadonlyArray<Fault>> => {
-  const [first] = episode
-  const begin = first?.at ?? 0
-  return Promise.all(
-    episode.map(async (planned) => {
-      await sleep(planned.at - begin)
-      return cause(world, planned, onExit)
-    }),
-  )
+const samplesOf = async ({ servers }: World) => {
+  const all = await Promise.all([...servers.values()].map((server) => server.sample()))
+  return all.filter((sample) => sample !== undefined)
 }
 
 // Whoever collects garbage answers nothing meanwhile.
@@ -108,7 +76,6 @@ const samplingMillis = 20_000
 const runFaults = async (
   world: World,
   { calmMillis, episodes }: Schedule,
-  onExit: (exit: Exit) => void,
   onLastCalm: () => void,
 ) => {
   const faults: Array<Fault> = []
@@ -116,7 +83,9 @@ const runFaults = async (
   const lastBegin = now() + (episodes.at(-1)?.[0]?.at ?? 0)
   await sleep(episodes[0]?.[0]?.at ?? 0)
   for (const episode of episodes) {
-    faults.push(...(await runEpisode(world, episode, onExit)))
+    const begin = episode[0]?.at ?? 0
+    const caused = episode.map((planned) => cause(world, planned, planned.at - begin))
+    faults.push(...(await Promise.all(caused)))
     const isLast = episode === episodes.at(-1) || now() > lastBegin
     if (isLast) onLastCalm()
     await sleep(calmMillis)
@@ -127,101 +96,13 @@ const runFaults = async (
   return { faults, samples }
 }
 
-const announceMillis = 20_000
-
-/** Waits until every end date has come that is near, and until no end is left to announce. */
-const announce = async ({ database }: World, recorder: Recorder): Promise<void> => {
-  await sleep(Math.max(0, recorder.latestAhead() - now()))
-  const session = await database.connect()
-  const deadline = now() + announceMillis
-  while ((await isAnnouncing(session)) && now() < deadline) await sleep(100)
-  await session.close()
-}
-
-/**
- * Waits until every delivery has ended, but not much longer than that may take. Returns how many there were, and
- * how long that took, in milliseconds.
- */
-const drain = async ({ database, receivers }: World, { pace }: Schedule) => {
-  receivers.becomeWell()
-  const session = await database.connect()
-  const begin = now()
-  const backlog = pace === 1 ? 0 : await countOpen(session)
-  const deadline = begin + drainMillis + drainMillisFor(backlog)
-  while ((await countOpen(session)) > 0 && now() < deadline) {
-    await endHolds(session)
-    await sleep(200)
-  }
-  await session.close()
-  return { backlog, drainedMillis: now() - begin }
-}
-
-/** Waits until every reader of the feed has got every event of its project, but no longer than documented. */
-const catchUp = async (
-  { database }: World,
-  { readers }: ReturnType<typeof startReaders>,
-): Promise<void> => {
-  const session = await database.connect()
-  const { events } = await readState(session)
-  await session.close()
-  const isBehind = (reader: Reader): boolean => missedBy(reader, { state: { events } }).length > 0
-  const deadline = now() + catchUpMillis
-  while (readers().some(isBehind) && now() < deadline) await sleep(100)
-}
-
-const holdings = async ({ servers }: World): Promise<ReadonlyMap<string, Holding>> =>
-  new Map(
-    await Promise.all(
-      [...servers].map(async ([name, server]) => [name, await server.holding()] as const),
-    ),
-  )
-
-const samplesOf = async ({ servers }: World): Promise<ReadonlyArray<Sample>> => {
-  const all = await Promise.all([...servers.values()].map((server) => server.sample()))
-  return all.filter((sample) => sample !== undefined)
-}
-
-const nothing: Holding = { bytes: 0, handles: 0 }
-
-// A server closes a connection to a receiver that it has not used for ten seconds.
-const keptAliveMillis = 12_000
-
-const sizesOf = (
-  before: ReadonlyMap<string, Holding>,
-  after: ReadonlyMap<string, Holding>,
-): ReadonlyArray<Size> =>
-  [...after].map(([process, holding]) => ({
-    process,
-    before: before.get(process) ?? nothing,
-    after: holding,
-  }))
-
-/** Returns what servers hold once they have closed the connections that they do not use any more. */
-const settledSizes = async (
-  world: World,
-  before: ReadonlyMap<string, Holding>,
-): Promise<ReadonlyArray<Size>> => {
-  const patience = now() + keptAliveMillis
-  for (;;) {
-    const all = sizesOf(before, await holdings(world))
-    if (grownAmong(all).length === 0 || now() > patience) return all
-    await sleep(500)
-  }
-}
-
 /** Has the clients at work until all faults have healed. */
-const work = async (
-  world: World,
-  recorder: Recorder,
-  seed: number,
-  schedule: Schedule,
-  onExit: (exit: Exit) => void,
-) => {
+const work = async (calm: Scene, schedule: Schedule) => {
   let over = false
   let isLastCalm = false
-  const scene: Scene = { world, recorder, seed, isOver: () => over }
+  const scene: Scene = { ...calm, isOver: () => over }
   // Afterwards, ends have most of their time before the run is over.
-  const ending: Scene = { ...scene, isOver: () => over || isLastCalm }
+  const ending: Scene = { ...calm, isOver: () => over || isLastCalm }
   const crowd = runCrowd(scene, crowdKey)
   const revoked = runRevoked(scene)
   const intruders = runIntruders(scene)
@@ -233,15 +114,14 @@ const work = async (
     runBulkHost(scene),
     runEnding(ending),
     runRush(ending),
-    ...lateHosts.map((name) => runLateHost(scene, name)),
+    ...["late0", "late1", "late2"].map((name) => runLateHost(scene, name)),
     runProbes(scene),
   ]
   try {
-    const { faults, samples } = await runFaults(world, schedule, onExit, () => (isLastCalm = true))
+    const caused = await runFaults(calm.world, schedule, () => (isLastCalm = true))
     over = true
     return {
-      faults,
-      samples,
+      ...caused,
       connections: await crowd,
       revocations: await revoked,
       intrusions: await intruders,
@@ -252,26 +132,94 @@ const work = async (
   }
 }
 
-const closeHost = async ({ closeHost: close }: World): Promise<Exit> => {
-  const asked = now()
-  const code = (await close()) ? 0 : 1
-  return { process: host, code, signal: null, millis: now() - asked }
+/** Waits until something has come about, for so long at most. */
+const until = async (
+  isDone: () => Promise<boolean> | boolean,
+  mostMillis: number,
+  pauseMillis: number,
+): Promise<void> => {
+  const deadline = now() + mostMillis
+  while (!(await isDone()) && now() < deadline) await sleep(pauseMillis)
+}
+
+// More than what is documented, so that what is late is seen, too.
+const announceMillis = 20_000
+const drainMillis = 60_000
+const catchUpMillis = 20_000
+
+/**
+ * Waits until every end date that is near has come and was announced, every delivery has ended, and every reader has
+ * got every event, but not much longer than that may take. Returns how many deliveries there were, and how long they
+ * took, in milliseconds.
+ */
+const settle = async (
+  { recorder, world: { database, receivers } }: Scene,
+  { pace }: Schedule,
+  readers: ReturnType<typeof startReaders>["readers"],
+) => {
+  await sleep(Math.max(0, recorder.latestAhead() - now()))
+  const session = await database.connect()
+  await until(async () => !(await isAnnouncing(session)), announceMillis, 100)
+  receivers.becomeWell()
+  const begin = now()
+  const backlog = pace === 1 ? 0 : await countOpen(session)
+  const hasDrained = async () => {
+    if ((await countOpen(session)) === 0) return true
+    await endHolds(session)
+    return false
+  }
+  await until(hasDrained, drainMillis + drainMillisFor(backlog), 200)
+  const drainedMillis = now() - begin
+  const { events } = await readState(session)
+  await session.close()
+  const haveCaughtUp = () =>
+    readers().every((reader) => missedBy(reader, { state: { events } }).length === 0)
+  await until(haveCaughtUp, catchUpMillis, 100)
+  return { backlog, drainedMillis }
+}
+
+const holdings = async ({ servers }: World): Promise<ReadonlyMap<string, Holding>> => {
+  const all = [...servers].map(async ([name, server]) => [name, await server.holding()] as const)
+  return new Map(await Promise.all(all))
+}
+
+// A server closes a connection to a receiver that it has not used for ten seconds.
+const keptAliveMillis = 12_000
+
+/** Returns what servers hold once they have closed the connections that they do not use any more. */
+const settledSizes = async (
+  world: World,
+  before: ReadonlyMap<string, Holding>,
+): Promise<ReadonlyArray<Size>> => {
+  let sizes: ReadonlyArray<Size> = []
+  const isFlat = async () => {
+    sizes = [...(await holdings(world))].map(([process, after]) => ({
+      process,
+      before: before.get(process) ?? { bytes: 0, handles: 0 },
+      after,
+    }))
+    return grownAmong(sizes).length === 0
+  }
+  await until(isFlat, keptAliveMillis, 500)
+  return sizes
 }
 
 /** Ends all processes and reads what they leave behind. */
-const leave = async (world: World) => {
-  const exits = await Promise.all([
-    ...[...world.servers.values()].map((server) => server.terminate()),
-    closeHost(world),
-  ])
-  const session = await world.database.connect()
+const leave = async ({ closeHost, database, hostLog, servers }: World) => {
+  const asked = now()
+  const ending = [...servers.values()].map((server) => server.terminate())
+  const code = (await closeHost()) ? 0 : 1
+  const ofHost = { process: host, code, signal: null, millis: now() - asked }
+  await Promise.all(ending)
+  const session = await database.connect()
   const state = await readState(session)
   await session.close()
-  const logs = [
-    ...[...world.servers].map(([process, server]): Log => ({ process, text: server.log() })),
-    { process: host, text: world.hostLog() },
-  ]
-  return { exits, state, logs }
+  const logs = [...servers].map(([process, { log }]) => ({ process, text: log() }))
+  return {
+    exits: [...[...servers.values()].flatMap((server) => server.exits()), ofHost],
+    state,
+    logs: [...logs, { process: host, text: hostLog() }],
+  }
 }
 
 /** Performs the run of a seed. `slackMillis` is how much later than documented things may happen. */
@@ -282,25 +230,20 @@ export const perform = async (
   slackMillis: number,
 ): Promise<Run> => {
   const lag = monitorEventLoopDelay()
-  const keys = [...clientKeys, ...greedyKeys, ...readerKeys, crowdKey, ...lazyKeys, intruderKey]
   const world = await makeWorld(ground, seed, keys, schedule)
   try {
     const recorder = makeRecorder(seed)
-    const exits: Array<Exit> = []
-    const onExit = (exit: Exit) => void exits.push(exit)
-    await createWebhooks(world, recorder, seed)
+    const scene: Scene = { world, recorder, seed, isOver: () => false }
+    await createWebhooks(scene)
     await warmUp(world)
     lag.enable()
     const before = await holdings(world)
-    const scene: Scene = { world, recorder, seed, isOver: () => false }
     const readers = startReaders(scene)
     const stopNaive = startNaiveReader(scene)
-    const worked = await work(world, recorder, seed, schedule, onExit)
-    await announce(world, recorder)
-    const drained = await drain(world, schedule)
-    await catchUp(world, readers)
+    const { connections, ...worked } = await work(scene, schedule)
+    const settled = await settle(scene, schedule, readers.readers)
     await readers.stop()
-    const naiveReader = await stopNaive()
+    const naive = await stopNaive()
     lag.disable()
     const sizes = await settledSizes(world, before)
     const endedAt = now()
@@ -310,29 +253,24 @@ export const perform = async (
       webhook === undefined ? [] : [[`the secret of ${webhook.id}`, webhook.secret] as const],
     )
     return {
+      ...worked,
+      ...settled,
+      ...left,
       seed,
       processes: places.processes,
       operations,
       arrivals: world.receivers.arrivals(),
       manners: world.receivers.manners(),
       readers: readers.readers(),
-      naive: naiveReader,
-      connections: [...readers.connections, ...worked.connections],
-      revocations: worked.revocations,
-      intrusions: worked.intrusions,
-      faults: worked.faults,
-      exits: [...exits, ...left.exits],
-      logs: left.logs,
+      naive,
+      connections: [...readers.connections, ...connections],
       secrets: { ...world.secrets, ...Object.fromEntries(secrets) },
       sizes,
-      samples: worked.samples,
       limits,
       leads,
       mostAttempts: retrySchedule.length + 1,
       slackMillis: lag.max / 1e6 + slackMillis,
-      ...drained,
       endedAt,
-      state: left.state,
     }
   } finally {
     await world.close()

@@ -3,7 +3,6 @@
 import { type KindName, kindNames, kinds } from "./kinds.ts"
 import { type Random, random } from "./random.ts"
 
-/** A fault to cause. */
 export interface Planned {
   readonly kind: KindName
   /** The name of the server or project that it hits; all servers if missing. */
@@ -71,7 +70,9 @@ const exclude = (one: Planned, other: Planned): boolean => {
   const second = kinds[other.kind]
   if (first.hits !== second.hits) return false
   const meet = one.target === undefined || other.target === undefined || one.target === other.target
-  return meet && (one.kind === other.kind || (first.takesDown && second.takesDown))
+  return (
+    meet && (one.kind === other.kind || (first.takesDown === true && second.takesDown === true))
+  )
 }
 
 const plan = (kind: KindName, at: number, places: Places, choose: Random): Planned => {

@@ -24,11 +24,11 @@ export interface Trouble {
  * what it is asked until its port closes.
  */
 export const troubleOf = ({ end, kind, start, target }: Fault): Trouble => {
-  const { healsFrom, hits } = kinds[kind]
+  const { healsFromStart, hits } = kinds[kind]
   const isOrderly = kind === "serverTerminated"
   return {
     from: isOrderly ? start + drainMillis : start,
-    to: (healsFrom === "start" ? start : end) + healMillis,
+    to: (healsFromStart === true ? start : end) + healMillis,
     isForLater: isOrderly,
     process: hits === "server" || hits === "link" ? target : undefined,
     projectId: hits === "project" ? target : undefined,

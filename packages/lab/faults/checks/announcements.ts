@@ -5,7 +5,7 @@
  */
 
 import { groupBy } from "effect/Array"
-import { type Check, type Event, type Run, beginOf } from "../history.ts"
+import { type Check, type Event, type Finding, type Run, beginOf } from "../history.ts"
 import { deadline } from "../trouble.ts"
 import { dateText, describe } from "./end-dates.ts"
 import {
@@ -16,8 +16,6 @@ import {
   isAnnouncement,
   memberOf,
 } from "./histories.ts"
-
-type Finding = ReturnType<Check["find"]>[number]
 
 /** An event that announces an end. */
 export interface Announcement {
@@ -205,5 +203,4 @@ const find = (run: Run): ReadonlyArray<Finding> => {
   ]
 }
 
-/** Checks the announcements of ends. */
 export const announcements: Check = { name: "every end is announced, once and in time", find }

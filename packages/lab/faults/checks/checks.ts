@@ -2,21 +2,13 @@
 
 import type { Check, Run, Violation } from "../history.ts"
 import { announcements } from "./announcements.ts"
-import { healing, statuses, waits } from "./answers.ts"
-import { intrusions, revocations, slots } from "./connections.ts"
-import { deletions } from "./deletions.ts"
-import { deliveries } from "./deliveries.ts"
+import { healing, limits, refusals, statuses, waits } from "./answers.ts"
+import { deletions, deliveries, signatures } from "./deliveries.ts"
 import { endDates } from "./end-dates.ts"
-import { erasures } from "./erasures.ts"
-import { events } from "./events.ts"
+import { erasures, events, repetitions } from "./events.ts"
 import { feed } from "./feed.ts"
-import { growth } from "./growth.ts"
-import { limits, refusals } from "./limits.ts"
-import { exits, logs, sizes } from "./processes.ts"
-import { repetitions } from "./repetitions.ts"
-import { signatures } from "./signatures.ts"
+import { exits, growth, intrusions, logs, revocations, sizes, slots } from "./processes.ts"
 
-/** All checks. */
 export const checks: ReadonlyArray<Check> = [
   endDates,
   repetitions,

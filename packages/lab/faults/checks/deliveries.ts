@@ -1,14 +1,23 @@
 /**
  * Every event reaches every webhook that was there when it happened, or ends visibly as failed. Soon,
- * where the receiver is well and all faults have healed.
+ * where the receiver is well and all faults have healed. Notifications are signed, and deleted webhooks get none.
  */
 
+import { WebhookSecret, verifySignature } from "@tenure/core/signature"
 import { groupBy } from "effect/Array"
-import type { Check, Delivery, Event, Operation, Run, Webhook } from "../history.ts"
-import { deadline } from "../trouble.ts"
+import * as Result from "effect/Result"
+import type {
+  Arrival,
+  Check,
+  Delivery,
+  Event,
+  Finding,
+  Operation,
+  Run,
+  Webhook,
+} from "../history.ts"
+import { deadline, troubleOf } from "../trouble.ts"
 import { announcementsOf } from "./announcements.ts"
-
-type Finding = ReturnType<Check["find"]>[number]
 
 const isSuccess = (status: number | undefined): boolean =>
   status !== undefined && status >= 200 && status <= 299
@@ -24,6 +33,9 @@ interface Known extends Webhook {
 
 const createdOf = ({ end, projectId, webhook }: Operation): ReadonlyArray<Known> =>
   webhook === undefined ? [] : [{ ...webhook, projectId, from: end, to: Infinity }]
+
+const urlsOf = (webhooks: ReadonlyArray<Webhook>): ReadonlyMap<string, string> =>
+  new Map(webhooks.map(({ id, url }) => [id, url]))
 
 const knownWebhooks = ({ operations }: Run): ReadonlyArray<Known> => {
   const deletions = new Map(
@@ -204,7 +216,7 @@ const findSlow = ({ backlog, drainedMillis, slackMillis }: Run): ReadonlyArray<F
 const find = (run: Run): ReadonlyArray<Finding> => {
   const webhooks = knownWebhooks(run)
   const changes = [...happened(run), ...announced(run)]
-  const urls = new Map(webhooks.map(({ id, url }) => [id, url]))
+  const urls = urlsOf(webhooks)
   return [
     ...findUnended(run, urls),
     ...findUnaddressed(run, webhooks, changes),
@@ -213,5 +225,89 @@ const find = (run: Run): ReadonlyArray<Finding> => {
   ]
 }
 
-/** Checks deliveries. */
 export const deliveries: Check = { name: "every event is delivered or visibly failed", find }
+
+/**
+ * Another process may have an attempt in flight when the webhook is deleted, or start one that it has
+ * claimed. It learns of the deletion within this time, unless a fault keeps the news from it.
+ */
+const newsMillis = 250
+
+/** Returns what is wrong if a webhook was deleted at `end`. */
+const sentAfter = (run: Run, { at, ended = Infinity, url }: Arrival, end: number) => {
+  const latest = deadline(run, end, newsMillis)
+  const after = (instant: number) =>
+    `${(instant - end).toFixed(0)} ms after its deletion was answered`
+  if (at > latest) return { text: `was sent to ${url} ${after(at)}`, at }
+  if (ended > latest) return { text: `was on its way to ${url} until ${after(ended)}`, at: ended }
+  return undefined
+}
+
+export const deletions: Check = {
+  name: "nothing is sent after a deletion",
+  find: (run) => {
+    const urls = urlsOf(run.operations.flatMap(createdOf))
+    const deletedAt = new Map(
+      run.operations
+        .filter(({ action, status }) => action === "deleteWebhook" && status === 200)
+        .map(({ end, subject = "" }) => [urls.get(subject), end]),
+    )
+    return run.arrivals.flatMap((arrival) => {
+      const end = deletedAt.get(arrival.url)
+      const problem = end === undefined ? undefined : sentAfter(run, arrival, end)
+      if (problem === undefined) return []
+      return [{ ...problem, text: `${arrival.headers["webhook-id"]} ${problem.text}` }]
+    })
+  },
+}
+
+const secretsOf = ({ operations, state }: Run): ReadonlyMap<string, string> =>
+  new Map(
+    [...operations.flatMap(({ webhook }) => webhook ?? []), ...state.webhooks].map(
+      ({ secret, url }) => [url, secret],
+    ),
+  )
+
+/** Whether a notification may have been signed by a clock that was off by more than receivers accept. */
+const isByWrongClock = ({ faults }: Run, at: number): boolean =>
+  faults
+    .filter(({ kind }) => kind === "serverClockJumped")
+    .map(troubleOf)
+    .some(({ from, to }) => from <= at && at <= to)
+
+const isSigned = (run: Run, { at, body, headers }: Arrival, secret: string): boolean => {
+  const signedAt = 1000 * Number(headers["webhook-timestamp"])
+  const now = isByWrongClock(run, at) ? signedAt : at
+  return (
+    WebhookSecret.is(secret) && Result.isSuccess(verifySignature({ headers, body, now }, [secret]))
+  )
+}
+
+// A person may have been erased between attempts.
+const withoutPerson = (body: string): string =>
+  body.replaceAll(/"user_id":"\d+"/g, '"user_id":null')
+
+const isSame = (body: string, stored: string): boolean =>
+  body === stored || (stored.includes('"user_id":null') && withoutPerson(body) === stored)
+
+export const signatures: Check = {
+  name: "signatures and ids are valid",
+  find: (run) => {
+    const secrets = secretsOf(run)
+    const bodies = new Map(run.state.events.map(({ body, id }) => [id, body]))
+    return run.arrivals.flatMap((arrival) => {
+      const { at, body, headers, url } = arrival
+      const id = headers["webhook-id"] ?? ""
+      // Without one, the answer that created the webhook was lost, and then it was deleted.
+      const secret = secrets.get(url)
+      const problems = [
+        secret !== undefined && !isSigned(run, arrival, secret) && "has no valid signature",
+        !bodies.has(id) && "is no event",
+        !isSame(body, bodies.get(id) ?? body) && "has another body than its event",
+      ]
+      return problems.flatMap((problem) =>
+        problem === false ? [] : [{ text: `${id} to ${url} ${problem}`, at }],
+      )
+    })
+  },
+}

@@ -5,7 +5,7 @@
  */
 
 import { groupBy } from "effect/Array"
-import type { Check, Operation, Run } from "../history.ts"
+import type { Check, Finding, Operation, Run } from "../history.ts"
 import {
   type History,
   type Write,
@@ -19,8 +19,6 @@ import {
   memberOf,
   requestsOf,
 } from "./histories.ts"
-
-type Finding = ReturnType<Check["find"]>[number]
 
 /** Shows an end date. */
 export const dateText = (date: number | undefined): string =>
@@ -242,5 +240,4 @@ const find = (run: Run): ReadonlyArray<Finding> => {
   ]
 }
 
-/** Checks end dates. */
 export const endDates: Check = { name: "end dates are linearizable", find }

@@ -1,10 +1,12 @@
-/** One event for one change: none is lost, doubled or invented. */
+/**
+ * One event for one change: none is lost, doubled or invented. One change for one idempotency key, and no trace of a
+ * person who was erased.
+ */
 
 import { knownEventTypes } from "@tenure/core/store"
-import type { AuditRow, Check, Event as StoredEvent, Run } from "../history.ts"
-import { erasedOf, memberOf } from "./histories.ts"
-
-type Finding = ReturnType<Check["find"]>[number]
+import { groupBy } from "effect/Array"
+import type { AuditRow, Check, Event as StoredEvent, Finding, Operation, Run } from "../history.ts"
+import { dataOf, erasedOf, join, memberOf, requestsOf } from "./histories.ts"
 
 const typeOf: Readonly<Record<string, string>> = {
   granted: knownEventTypes.granted,
@@ -22,8 +24,6 @@ const typeOf: Readonly<Record<string, string>> = {
 
 const membershipTypes = new Set(Object.values(typeOf))
 
-const dataOf = ({ body }: StoredEvent): Readonly<Record<string, unknown>> => JSON.parse(body).data
-
 const countBy = <A, K>(items: ReadonlyArray<A>, key: (item: A) => K): ReadonlyMap<K, number> => {
   const counts = new Map<K, number>()
   for (const item of items) counts.set(key(item), 1 + (counts.get(key(item)) ?? 0))
@@ -40,16 +40,19 @@ const modes: Readonly<Record<string, string>> = {
 
 /** What an event tells of a change, as text. */
 const tellsOf = (event: StoredEvent, show: Show): string => {
-  const {
-    end_date,
-    mode,
-    new_end_date: date = end_date,
-    request_id,
-    total,
-    user_id,
-  } = dataOf(event)
   const { projectId, type } = event
-  return JSON.stringify([projectId, type, show(projectId, user_id), date, mode, request_id, total])
+  const data = dataOf(event)
+  const date = data["new_end_date"] ?? data["end_date"]
+  const user = show(projectId, data["user_id"])
+  return JSON.stringify([
+    projectId,
+    type,
+    user,
+    date,
+    data["mode"],
+    data["request_id"],
+    data["total"],
+  ])
 }
 
 /** What the event of a change has to tell. */
@@ -58,28 +61,15 @@ const expectedOf = ({ action, projectId, requestId, to, userId }: AuditRow, show
   const mode = modes[action]
   const isAnnounced = action === "expiring" || action === "expired"
   const id = isAnnounced ? undefined : (requestId ?? null)
-  return JSON.stringify([
-    projectId,
-    typeOf[action],
-    show(projectId, userId),
-    date,
-    mode,
-    id,
-    undefined,
-  ])
+  const user = show(projectId, userId)
+  return JSON.stringify([projectId, typeOf[action], user, date, mode, id, undefined])
 }
 
 /** What the event of an import of so many memberships has to tell. */
-const expectedOfImport = (projectId: string, requestId: string | undefined, total: number) =>
-  JSON.stringify([
-    projectId,
-    knownEventTypes.imported,
-    undefined,
-    undefined,
-    undefined,
-    requestId,
-    total,
-  ])
+const expectedOfImport = (projectId: string, requestId: string | undefined, total: number) => {
+  const none = [undefined, undefined, undefined]
+  return JSON.stringify([projectId, knownEventTypes.imported, ...none, requestId, total])
+}
 
 const findOfChanges = (run: Run): ReadonlyArray<Finding> => {
   const { audit, events } = run.state
@@ -129,8 +119,79 @@ const findOfPublications = ({ operations, state }: Run): ReadonlyArray<Finding> 
     })
 }
 
-/** Checks events. */
 export const events: Check = {
   name: "one event for one change",
   find: (run) => [...findOfChanges(run), ...findOfPublications(run)],
+}
+
+const isBefore = (erasure: Operation, change: Operation | undefined): boolean =>
+  change !== undefined && change.status === 200 && change.end < erasure.start
+
+const findErased = (run: Run): ReadonlyArray<Finding> => {
+  const requests = requestsOf(run)
+  const rows = join(run.state.audit, requests)
+  const byId = new Map(
+    run.operations.flatMap((operation) =>
+      operation.requestId === undefined ? [] : [[operation.requestId, operation] as const],
+    ),
+  )
+  const named = run.state.events.flatMap((event) => {
+    const { request_id: requestId, user_id: userId } = dataOf(event)
+    const { id, projectId } = event
+    const change = byId.get(String(requestId))
+    return typeof userId === "string" ? [{ id, projectId, userId, change }] : []
+  })
+  const eventsOf = groupBy(named, memberOf)
+  const rowsOf = groupBy(
+    run.state.audit.map((row, index) => ({ ...row, change: rows[index]?.operation })),
+    memberOf,
+  )
+  return run.operations
+    .filter(({ action, status }) => action === "erase" && status === 200)
+    .flatMap((erasure) => {
+      const who = `${erasure.userId} of ${erasure.projectId}, who was erased`
+      return [
+        ...(rowsOf[memberOf(erasure)] ?? [])
+          .filter(({ change }) => isBefore(erasure, change))
+          .map(({ action }) => ({ text: `a row "${action}" names ${who}`, at: erasure.end })),
+        ...(eventsOf[memberOf(erasure)] ?? [])
+          .filter(({ change }) => isBefore(erasure, change))
+          .map(({ id }) => ({ text: `the event ${id} names ${who}`, at: erasure.end })),
+      ]
+    })
+}
+
+export const erasures: Check = { name: "who is erased is named nowhere", find: findErased }
+
+const keyOf = ({ idempotencyKey, key }: Operation): string => `${idempotencyKey} of ${key}`
+
+/** Finds keys with which several requests were carried out. */
+const findSeveral = (run: Run): ReadonlyArray<Finding> => {
+  const requests = requestsOf(run).filter(({ idempotencyKey }) => idempotencyKey !== undefined)
+  const done = new Set(join(run.state.audit, requests).map(({ operation }) => operation))
+  return Object.entries(groupBy(requests, keyOf)).flatMap(([key, all]) => {
+    const made = all.filter((request) => done.has(request))
+    const [first, second] = made
+    if (first === undefined || second === undefined) return []
+    const projects = made.map(({ projectId }) => projectId).join(" and ")
+    return [{ text: `with the key ${key}, changes were made in ${projects}`, at: first.end }]
+  })
+}
+
+/** Finds that several answers say that they are the first to their key. */
+const findFirst = ({ operations }: Run): ReadonlyArray<Finding> => {
+  const first = operations.filter(
+    ({ idempotencyKey, isReplayed, status }) =>
+      idempotencyKey !== undefined && status === 200 && isReplayed !== true,
+  )
+  return Object.entries(groupBy(first, keyOf)).flatMap(([key, all]) =>
+    all.length < 2
+      ? []
+      : [{ text: `${all.length} answers with the key ${key} are no repetition`, at: all[0].end }],
+  )
+}
+
+export const repetitions: Check = {
+  name: "one change for one idempotency key",
+  find: (run) => [...findSeveral(run), ...findFirst(run)],
 }

@@ -3,11 +3,9 @@
  * happened earlier. Only what came after its last cursor may come again.
  */
 
-import type { Check, Event, Got, Reader, Run, State } from "../history.ts"
+import type { Check, Event, Finding, Got, Reader, Run, State } from "../history.ts"
 import { deadline } from "../trouble.ts"
 import { type Happened, announced, happened } from "./deliveries.ts"
-
-type Finding = ReturnType<Check["find"]>[number]
 
 /** A reader with what it has got. */
 type Judge = (
@@ -100,7 +98,6 @@ const judges: ReadonlyArray<Judge> = [
   findLate,
 ]
 
-/** Checks what readers have got. */
 export const feed: Check = {
   name: "readers of the feed get every event",
   find: (run) => {

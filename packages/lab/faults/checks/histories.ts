@@ -3,6 +3,7 @@
  * erasures, of which it keeps no user, the sequence of their events.
  */
 
+import { groupBy } from "effect/Array"
 import type { AuditRow, Event, Operation, Run } from "../history.ts"
 
 /** A change that was made, and the request for it, unless it was made before the run. */
@@ -69,19 +70,10 @@ const requestOf = (operation: Operation): string => {
 
 /** Returns all requests for changes of memberships, each with all its repetitions. */
 export const requestsOf = ({ operations }: Run): ReadonlyArray<Operation> => {
-  const requests = new Map<string, [Operation, ...Array<Operation>]>()
-  const single: Array<Operation> = []
-  for (const operation of operations) {
-    if (!writes.has(operation.action)) continue
-    if (operation.idempotencyKey === undefined) single.push(operation)
-    else {
-      const ref = requestOf(operation)
-      const known = requests.get(ref)
-      if (known === undefined) requests.set(ref, [operation])
-      else known.push(operation)
-    }
-  }
-  return [...single, ...[...requests.values()].map(joined)]
+  const changes = operations.filter(({ action }) => writes.has(action))
+  const single = changes.filter(({ idempotencyKey }) => idempotencyKey === undefined)
+  const keyed = changes.filter(({ idempotencyKey }) => idempotencyKey !== undefined)
+  return [...single, ...Object.values(groupBy(keyed, requestOf)).map(joined)]
 }
 
 /** What an operation asks for, and of whom. */
@@ -121,7 +113,8 @@ export const join = (
   })
 }
 
-const dataOf = ({ body }: Event): Readonly<Record<string, unknown>> => JSON.parse(body).data
+/** What an event says. */
+export const dataOf = ({ body }: Event): Readonly<Record<string, unknown>> => JSON.parse(body).data
 
 /** Returns the sequences of changes, as their events tell them, by the ids of the requests. */
 const sequencesOf = ({ state }: Run): ReadonlyMap<string | undefined, number> =>
@@ -202,21 +195,11 @@ export const memberOf = (item: {
   readonly userId?: string | undefined
 }): string => `${item.projectId} ${item.userId}`
 
-const grouped = (rows: ReadonlyArray<Joined>): ReadonlyMap<string, ReadonlyArray<Joined>> => {
-  const groups = new Map<string, Array<Joined>>()
-  for (const joinedRow of rows) {
-    const { projectId } = joinedRow.row
-    const group = groups.get(projectId)
-    if (group === undefined) groups.set(projectId, [joinedRow])
-    else group.push(joinedRow)
-  }
-  return groups
-}
-
 /** Returns the history of every member that there was. */
 export const historiesOf = (run: Run): ReadonlyArray<History> => {
   const sequences = sequencesOf(run)
-  const projects = grouped(join(run.state.audit, requestsOf(run)))
+  const joinedRows = join(run.state.audit, requestsOf(run))
+  const projects = Map.groupBy(joinedRows, ({ row }) => row.projectId)
   return [...projects].flatMap(([projectId, rows]) => {
     const userIds = new Set(rows.flatMap(({ row }) => row.userId ?? []))
     return [...userIds].map((userId) => {

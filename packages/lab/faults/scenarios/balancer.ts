@@ -24,7 +24,6 @@ export interface Broken {
 
 type Upstream = Pick<Server, "name" | "url">
 
-/** A running balancer. */
 export interface Balancer {
   readonly url: string
   /** How many requests used a connection again. */

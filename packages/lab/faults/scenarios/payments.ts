@@ -21,7 +21,6 @@ const projectId = "p1"
 
 export const endDate = Date.UTC(2040, 0, 1)
 
-/** The member who pays. */
 export const member = (seed: number | string) => ({ projectId, userId: `${1000 + Number(seed)}` })
 
 /** The invoice that is paid: the host's row, the audit row and both events have it. */

@@ -104,7 +104,6 @@ interface Lazy {
   readonly reads: "nothing" | "bytes"
 }
 
-/** All clients that hardly read. */
 export const lazyReaders: ReadonlyArray<Lazy> = [
   { key: "lazy0", by: "stream", reads: "nothing" },
   { key: "lazy1", by: "stream", reads: "bytes" },

@@ -34,7 +34,6 @@ export const makeClient = (recorder: Recorder, token: string): Client => {
   }
 }
 
-/** A follower of the feed. */
 export interface Follower extends Reader {
   /** What it got since the last reset, with the cursors that follow. */
   readonly got: Array<Got>

@@ -26,7 +26,6 @@ interface Message {
   readonly cursor?: string | undefined
 }
 
-/** A connection that has ended. */
 export interface Ended {
   /** The status of the answer; 0 if there was none. */
   readonly status: number
@@ -44,7 +43,6 @@ interface Following {
   readonly ended: Promise<Ended>
 }
 
-/** Follows until the connection ends. */
 export type Follow = (subscription: Subscription) => Following
 
 /** The statuses of connections that are admitted: of a stream, and of a WebSocket. */

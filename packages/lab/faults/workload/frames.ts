@@ -6,7 +6,6 @@ export const handshake = (hostname: string, token: string): string =>
   "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n" +
   "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: tenure.v1\r\n\r\n"
 
-/** The opcodes of frames. */
 export const opcodes = { continuation: 0, text: 1, binary: 2, ping: 9 } as const
 
 /** What a header says beside the opcode and the length. */
@@ -37,9 +36,7 @@ export const header = (
     Buffer.alloc(isMasked ? 4 : 0),
   ])
 
-/** A frame. */
 export const frame = (opcode: number, payload: Buffer, flags?: Flags): Buffer =>
   Buffer.concat([header(opcode, payload.length, flags), payload])
 
-/** A frame with a text. */
 export const text = (content: string): Buffer => frame(opcodes.text, Buffer.from(content))

@@ -18,7 +18,6 @@ interface Answer {
   readonly problem?: string | undefined
 }
 
-/** A request. */
 export interface Request {
   readonly method: string
   readonly path: string

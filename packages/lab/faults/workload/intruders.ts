@@ -9,7 +9,6 @@ import { places } from "../world/world.ts"
 import { frame, handshake, header, opcodes, text } from "./frames.ts"
 import { type Actor, type Scene, actor, repeat } from "./recorder.ts"
 
-/** The key of all intruders. */
 export const intruderKey = "intruder"
 
 /** What an intruder sends. */

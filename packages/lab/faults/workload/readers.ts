@@ -109,7 +109,6 @@ const plan: ReadonlyArray<
   ["follow", "follower0"],
 ]
 
-/** The names of the keys of readers. */
 export const readerKeys: ReadonlyArray<string> = plan.map(([, key]) => key)
 
 /** Starts readers, which read from the oldest event on until they are stopped. */

@@ -11,7 +11,6 @@ export type Asked = Omit<Operation, "start" | "end" | "status">
 /** What the answer adds. */
 export type Answered = Pick<Operation, "status"> & Partial<Operation>
 
-/** A recorder. */
 export interface Recorder {
   /** Performs an operation and records it. Returns what was recorded. */
   readonly record: (asked: Asked, perform: () => Promise<Answered>) => Promise<Operation>
@@ -34,7 +33,6 @@ const spread = 864_000
 
 const dates = 100_000
 
-/** Makes a recorder. */
 export const makeRecorder = (seed: number): Recorder => {
   const choose = random(seed, "dates")
   const operations: Array<Operation> = []

@@ -16,7 +16,6 @@ export interface Session {
   readonly close: () => Promise<void>
 }
 
-/** The database of a run. */
 export interface Database {
   readonly port: number
   /** The URL that processes use through a link. */
@@ -42,7 +41,6 @@ export interface Database {
   readonly drop: () => Promise<void>
 }
 
-/** Opens a session. */
 export const connectTo = async (
   connectionString: string,
   connectionTimeoutMillis = 0,
@@ -87,7 +85,6 @@ export const statOf = async (id: number): Promise<ReadonlyArray<string>> => {
 
 const parentOf = async (id: number): Promise<number> => Number((await statOf(id))[1] ?? 0)
 
-/** The ids of a process's children. */
 export const childrenOf = async (id: number): Promise<ReadonlyArray<number>> => {
   const ids = (await readdir("/proc")).map(Number).filter(Number.isInteger)
   const parents = await Promise.all(ids.map(parentOf))

@@ -12,7 +12,6 @@ import fastify from "fastify"
 import { Hono } from "hono"
 import { listen } from "./ports.ts"
 
-/** The hosts that listen. */
 export interface Doors {
   readonly urls: readonly [string, ...ReadonlyArray<string>]
   readonly close: () => Promise<void>

@@ -4,20 +4,16 @@ import { Redis } from "ioredis"
 import { startRedis } from "../../../redis/test/redis-server.ts"
 import { type Link, openLink } from "./proxy.ts"
 
-/** A Redis. */
 export interface Limiter {
-  /** Its address, through the link. */
   readonly url: string
   readonly link: Link
   /** Kills it, and its data with it. */
   readonly kill: () => Promise<void>
   readonly start: () => Promise<void>
-  /** A client of it. */
   readonly client: Redis
   readonly close: () => Promise<void>
 }
 
-/** Starts a Redis. */
 export const startLimiter = async (): Promise<Limiter> => {
   let server = await startRedis()
   const { port } = server

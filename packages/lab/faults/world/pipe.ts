@@ -19,7 +19,6 @@ export const fair = (): Weather => ({
   bytesPerSecond: Infinity,
 })
 
-/** A direction. */
 export interface Pipe {
   /** Has bytes that were held go on, once the weather has changed. */
   readonly resume: () => void

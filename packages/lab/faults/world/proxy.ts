@@ -4,7 +4,6 @@ import { type Socket, connect, createServer } from "node:net"
 import { type Pipe, type Weather, fair, pipe } from "./pipe.ts"
 import { listen } from "./ports.ts"
 
-/** A link. */
 export interface Link {
   readonly port: number
   /** Resets all connections. */
@@ -16,6 +15,8 @@ export interface Link {
   readonly accept: () => Promise<void>
   /** Changes how bytes pass. */
   readonly change: (weather: Partial<Weather>) => void
+  /** Has bytes pass as they do while all is well. */
+  readonly clear: () => void
   readonly close: () => Promise<void>
 }
 
@@ -39,7 +40,6 @@ const join = (outer: Socket, target: number, weather: Weather): Connection => {
   }
 }
 
-/** Opens a link to a port of this machine. */
 export const openLink = async (target: number): Promise<Link> => {
   const weather = fair()
   const connections = new Set<Connection>()
@@ -79,6 +79,7 @@ export const openLink = async (target: number): Promise<Link> => {
     port,
     reset,
     change,
+    clear: () => change(fair()),
     refuse,
     close: refuse,
     silence: () => {

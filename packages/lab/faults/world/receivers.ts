@@ -7,7 +7,6 @@ import { now } from "../clock.ts"
 import { type Arrival, type Manner, manners } from "../history.ts"
 import { listen } from "./ports.ts"
 
-/** The receivers. */
 export interface Receivers {
   /** Returns a URL that nobody has yet, whose receiver behaves like this. */
   readonly url: (manner: Manner) => string
@@ -55,7 +54,6 @@ const mannerOf = (path: string): Manner => {
   return manners.find((manner) => manner === name) ?? "fast"
 }
 
-/** Starts the receivers. */
 export const startReceivers = async (): Promise<Receivers> => {
   const given: Record<string, Manner> = {}
   const arrivals: Array<() => Arrival> = []

@@ -7,7 +7,6 @@ import { fileURLToPath } from "node:url"
 import { now } from "../clock.ts"
 import type { Exit, Holding, Sample } from "../history.ts"
 
-/** A server. */
 export interface Server {
   readonly name: string
   readonly url: string
@@ -18,6 +17,8 @@ export interface Server {
   readonly kill: () => Promise<void>
   /** Asks it to end, and waits until it has. */
   readonly terminate: () => Promise<Exit>
+  /** What every `terminate` has returned. */
+  readonly exits: () => ReadonlyArray<Exit>
   readonly standStill: () => void
   readonly proceed: () => void
   /** Sets its clock off by milliseconds, beside what it is off all the time. */
@@ -92,6 +93,7 @@ export const makeServer = (
   clock?: Clock,
   heapFile?: string,
 ): Server => {
+  const exits: Array<Exit> = []
   let log = ""
   let child: ChildProcess | undefined
   let ended: Promise<{ readonly code: number | null; readonly signal: string | null }> =
@@ -143,8 +145,11 @@ export const makeServer = (
       const timer = setTimeout(() => child?.kill("SIGKILL"), patienceMillis)
       const { code, signal } = await ended
       clearTimeout(timer)
-      return { process: name, code, signal, millis: now() - asked }
+      const exit = { process: name, code, signal, millis: now() - asked }
+      exits.push(exit)
+      return exit
     },
+    exits: () => exits,
     standStill: () => child?.kill("SIGSTOP"),
     proceed: () => child?.kill("SIGCONT"),
     shiftClock: async (millis) => {

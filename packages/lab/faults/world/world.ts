@@ -57,7 +57,6 @@ export const userIds = [first ?? "", ...others] as const
 /** Users who come and are erased, again and again. */
 export const personIds = ["1101", "1102"] as const
 
-/** The keys whose role is more than a client's. */
 export const operatorKeys: ReadonlyArray<string> = ["c3", "c4"]
 
 /** The limits of each key at the servers. */
@@ -81,7 +80,6 @@ interface Door {
   readonly url: string
 }
 
-/** A world. */
 export interface World {
   readonly servers: ReadonlyMap<string, Server>
   /** The link of each process to the database. */
@@ -154,14 +152,12 @@ const fill = async (
   }
 }
 
-/** What worlds are made of. */
 export interface Ground {
   readonly server: PostgresServer
   /** The program of the bundled server. */
   readonly program: string
 }
 
-/** Makes a world on a PostgreSQL server. */
 export const makeWorld = async (
   { program, server }: Ground,
   seed: number,
