@@ -1,4 +1,4 @@
-/** The database of a run, which faults can kill, stop and restart. */
+/** The database of a run. */
 
 import { appendFile, readFile, readdir } from "node:fs/promises"
 import { join } from "node:path"
@@ -14,31 +14,6 @@ export interface Session {
     params?: ReadonlyArray<unknown>,
   ) => Promise<ReadonlyArray<Row>>
   readonly close: () => Promise<void>
-}
-
-export interface Database {
-  readonly port: number
-  /** The URL that processes use through a link. */
-  readonly urlThrough: (port: number) => string
-  readonly connect: () => Promise<Session>
-  /** Crashes the server, as a loss of power to its processes alone does. */
-  readonly crash: () => Promise<void>
-  readonly halt: () => Promise<void>
-  readonly resume: () => Promise<void>
-  /** Stops all its processes until `proceed`. */
-  readonly standStill: () => Promise<void>
-  readonly proceed: () => Promise<void>
-  /** Stops sessions of the account within statements, each for a moment. Returns what ends this. */
-  readonly stopStatements: (choose: Random) => Promise<() => Promise<void>>
-  /** Sets the clock that statements of the account see off, by milliseconds. */
-  readonly shiftClock: (millis: number) => Promise<void>
-  /** Kills the process of one of the sessions of the account. */
-  readonly killSession: () => Promise<void>
-  /** Ends all sessions of the account. */
-  readonly endSessions: () => Promise<void>
-  /** Takes all connections that the account may have. Returns what gives them back. */
-  readonly crowd: () => Promise<() => Promise<void>>
-  readonly drop: () => Promise<void>
 }
 
 export const connectTo = async (
@@ -83,28 +58,17 @@ export const statOf = async (id: number): Promise<ReadonlyArray<string>> => {
   return text === "" ? [] : text.slice(text.lastIndexOf(")") + 2).split(" ")
 }
 
-const parentOf = async (id: number): Promise<number> => Number((await statOf(id))[1] ?? 0)
-
 export const childrenOf = async (id: number): Promise<ReadonlyArray<number>> => {
   const ids = (await readdir("/proc")).map(Number).filter(Number.isInteger)
-  const parents = await Promise.all(ids.map(parentOf))
-  return ids.filter((_, index) => parents[index] === id)
-}
-
-const waitUntilGone = async (id: number): Promise<void> => {
-  while (!isGone(id)) await sleep(20)
+  const stats = await Promise.all(ids.map(statOf))
+  return ids.filter((_, index) => Number(stats[index]?.[1]) === id)
 }
 
 /** Opens sessions until no more are allowed. Returns what closes them. */
 const takeAll = async (open: () => Promise<Session>): Promise<() => Promise<void>> => {
   const sessions: Array<Session> = []
-  const take = async (): Promise<void> => {
-    const session = await open().catch(() => undefined)
-    if (session === undefined) return
-    sessions.push(session)
-    return take()
-  }
-  await take()
+  const take = () => open().catch(() => undefined)
+  for (let one = await take(); one !== undefined; one = await take()) sessions.push(one)
   return async () => {
     await Promise.all(sessions.map((session) => session.close()))
   }
@@ -113,7 +77,7 @@ const takeAll = async (open: () => Promise<Session>): Promise<() => Promise<void
 // Longer than others take to commit, and less than what makes a statement overdue.
 const longestStopMillis = 300
 
-/** Stops sessions that execute a statement, each for a moment. Returns what ends this. */
+/** Stops sessions within statements, each for a moment. Returns what ends this. */
 const stopping = (session: Session, user: string, choose: Random): (() => Promise<void>) => {
   const ending = new AbortController()
   const stopped = new Map<number, Promise<void>>()
@@ -184,12 +148,12 @@ export interface Account {
   readonly password: string
 }
 
-/** Makes an empty database on a server, which belongs to an account. */
+/** Makes an empty database on a server, which belongs to an account, and which faults can kill, stop and restart. */
 export const makeDatabase = async (
   server: PostgresServer,
   name: string,
   { password, user }: Account,
-): Promise<Database> => {
+) => {
   const urlThrough = (port: number) => `postgres://${user}:${password}@127.0.0.1:${port}/${name}`
   const withAdmin = async (statements: ReadonlyArray<string>) => {
     const session = await connectTo(server.url)
@@ -209,35 +173,40 @@ export const makeDatabase = async (
   await admin.close()
   return {
     port: Number(own.port),
+    /** The URL that processes use through a link. */
     urlThrough,
     connect: () => connectTo(own.href),
-    crash: async () => {
+    /** Crashes the server, as a loss of power to its processes alone does. */
+    crash: async (): Promise<void> => {
       const id = await leader(server)
       signal(id, "SIGQUIT")
-      await waitUntilGone(id)
+      while (!isGone(id)) await sleep(20)
     },
     halt: server.halt,
     resume: server.resume,
-    standStill: async () => {
+    /** Stops all its processes until `proceed`. */
+    standStill: async (): Promise<void> => {
       const id = await leader(server)
       // The first process goes first, so that it starts no further ones.
       signal(id, "SIGSTOP")
       for (const child of await childrenOf(id)) signal(child, "SIGSTOP")
     },
-    proceed: async () => {
+    proceed: async (): Promise<void> => {
       const id = await leader(server)
       for (const child of await childrenOf(id)) signal(child, "SIGCONT")
       signal(id, "SIGCONT")
     },
-    stopStatements: async (choose) => stopping(await connectTo(own.href), user, choose),
-    shiftClock: async (millis) => {
+    stopStatements: async (choose: Random) => stopping(await connectTo(own.href), user, choose),
+    /** Sets the clock that statements of the account see off, by milliseconds. */
+    shiftClock: async (millis: number): Promise<void> => {
       // The last of several lines with one name counts. A server that is down reads it when it starts.
       const line = `${shift} = '${millis} milliseconds'\n`
       await appendFile(join(server.dataDirectory, "postgresql.conf"), line)
       const id = await leader(server).catch(() => undefined)
       if (id !== undefined) signal(id, "SIGHUP")
     },
-    killSession: async () => {
+    /** Kills the process of one of the sessions of the account. */
+    killSession: async (): Promise<void> => {
       const session = await connectTo(own.href)
       const [victim] = await session.query<{ readonly pid: number }>(
         "SELECT pid FROM pg_stat_activity WHERE usename = $1 ORDER BY backend_start LIMIT 1",
@@ -250,7 +219,10 @@ export const makeDatabase = async (
       withAdmin([
         `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '${user}'`,
       ]),
+    /** Takes all connections that the account may have. Returns what gives them back. */
     crowd: () => takeAll(() => connectTo(urlThrough(Number(own.port)))),
     drop: () => withAdmin([`DROP DATABASE ${name} WITH (FORCE)`, `DROP ROLE ${user}`]),
   }
 }
+
+export type Database = Awaited<ReturnType<typeof makeDatabase>>

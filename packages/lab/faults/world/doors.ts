@@ -10,12 +10,7 @@ import { attachRealtime, toNodeHandler } from "@tenure/node-http"
 import express from "express"
 import fastify from "fastify"
 import { Hono } from "hono"
-import { listen } from "./ports.ts"
-
-export interface Doors {
-  readonly urls: readonly [string, ...ReadonlyArray<string>]
-  readonly close: () => Promise<void>
-}
+import { closeServer, listen } from "./ports.ts"
 
 // Longer than a run, so that clients never use a connection that is just being closed.
 const keepAliveMillis = 3_600_000
@@ -53,18 +48,16 @@ const open = async (tenure: Tenure, server: ServerType) => {
   if (!(server instanceof Server)) throw new TypeError("not a server of node:http")
   server.keepAliveTimeout = keepAliveMillis
   const realtime = attachRealtime(server, tenure)
-  const port = await listen(server)
-  const close = () =>
-    new Promise<void>((resolve) => {
-      realtime.close()
-      server.close(() => resolve())
-      server.closeAllConnections()
-    })
-  return { url: `http://127.0.0.1:${port}`, close }
+  const url = `http://127.0.0.1:${await listen(server)}`
+  const close = async (): Promise<void> => {
+    realtime.close()
+    await closeServer(server)
+  }
+  return { url, close }
 }
 
 /** Opens a host of each kind. */
-export const openDoors = async (tenure: Tenure): Promise<Doors> => {
+export const openDoors = async (tenure: Tenure) => {
   const [first, ...others] = [
     await open(tenure, onNode(tenure)),
     await open(tenure, onExpress(tenure)),
@@ -72,8 +65,8 @@ export const openDoors = async (tenure: Tenure): Promise<Doors> => {
     await open(tenure, onFetch(tenure)),
   ] as const
   return {
-    urls: [first.url, ...others.map(({ url }) => url)],
-    close: async () => {
+    urls: [first.url, ...others.map(({ url }) => url)] as const,
+    close: async (): Promise<void> => {
       await Promise.all([first, ...others].map((one) => one.close()))
     },
   }

@@ -2,19 +2,9 @@
 
 import { Redis } from "ioredis"
 import { startRedis } from "../../../redis/test/redis-server.ts"
-import { type Link, openLink } from "./proxy.ts"
+import { openLink } from "./proxy.ts"
 
-export interface Limiter {
-  readonly url: string
-  readonly link: Link
-  /** Kills it, and its data with it. */
-  readonly kill: () => Promise<void>
-  readonly start: () => Promise<void>
-  readonly client: Redis
-  readonly close: () => Promise<void>
-}
-
-export const startLimiter = async (): Promise<Limiter> => {
+export const startLimiter = async () => {
   let server = await startRedis()
   const { port } = server
   const link = await openLink(port)
@@ -25,14 +15,17 @@ export const startLimiter = async (): Promise<Limiter> => {
     url,
     link,
     client,
-    kill: () => server.stop(),
-    start: async () => {
+    /** Kills it, and its data with it. */
+    kill: (): Promise<void> => server.stop(),
+    start: async (): Promise<void> => {
       server = await startRedis([], port)
     },
-    close: async () => {
+    close: async (): Promise<void> => {
       client.disconnect()
       await link.close()
       await server.stop()
     },
   }
 }
+
+export type Limiter = Awaited<ReturnType<typeof startLimiter>>

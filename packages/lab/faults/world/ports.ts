@@ -1,5 +1,6 @@
-/** Ports of this machine. */
+/** Ports on this machine. */
 
+import type { Server as HttpServer } from "node:http"
 import { type Server, createServer } from "node:net"
 
 /** Listens on a port, or on a free one if it is 0, and returns the port. */
@@ -12,6 +13,13 @@ export const listen = (server: Server, port = 0): Promise<number> =>
       if (typeof address === "object" && address !== null) resolve(address.port)
       else reject(new TypeError("not a TCP server"))
     })
+  })
+
+/** Closes a server with all its connections. */
+export const closeServer = (server: HttpServer): Promise<void> =>
+  new Promise((resolve) => {
+    server.close(() => resolve())
+    server.closeAllConnections()
   })
 
 /** Returns a port that is free now. */

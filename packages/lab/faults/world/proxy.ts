@@ -4,22 +4,6 @@ import { type Socket, connect, createServer } from "node:net"
 import { type Pipe, type Weather, fair, pipe } from "./pipe.ts"
 import { listen } from "./ports.ts"
 
-export interface Link {
-  readonly port: number
-  /** Resets all connections. */
-  readonly reset: () => void
-  /** Lets all connections die without a word. New ones work. */
-  readonly silence: () => void
-  /** Resets all connections, and refuses new ones until `accept`. */
-  readonly refuse: () => Promise<void>
-  readonly accept: () => Promise<void>
-  /** Changes how bytes pass. */
-  readonly change: (weather: Partial<Weather>) => void
-  /** Has bytes pass as they do while all is well. */
-  readonly clear: () => void
-  readonly close: () => Promise<void>
-}
-
 interface Connection {
   readonly sockets: readonly [Socket, Socket]
   readonly pipes: readonly [Pipe, Pipe]
@@ -40,7 +24,7 @@ const join = (outer: Socket, target: number, weather: Weather): Connection => {
   }
 }
 
-export const openLink = async (target: number): Promise<Link> => {
+export const openLink = async (target: number) => {
   const weather = fair()
   const connections = new Set<Connection>()
 
@@ -64,6 +48,7 @@ export const openLink = async (target: number): Promise<Link> => {
     for (const connection of connections) end(connection)
   }
 
+  /** Changes how bytes pass. */
   const change = (changed: Partial<Weather>): void => {
     Object.assign(weather, changed)
     for (const { pipes } of connections) for (const one of pipes) one.resume()
@@ -79,17 +64,22 @@ export const openLink = async (target: number): Promise<Link> => {
     port,
     reset,
     change,
-    clear: () => change(fair()),
+    /** Has bytes pass as they do while all is well. */
+    clear: (): void => change(fair()),
+    /** Refuses new connections until `accept`, and resets the others. */
     refuse,
-    close: refuse,
-    silence: () => {
+    accept: async (): Promise<void> => {
+      if (!server.listening) await listen(server, port)
+    },
+    /** Lets all connections die without a word. New ones work. */
+    silence: (): void => {
       for (const connection of connections) {
         connection.isSilent = true
         for (const one of connection.pipes) one.silence()
       }
     },
-    accept: async () => {
-      if (!server.listening) await listen(server, port)
-    },
+    close: refuse,
   }
 }
+
+export type Link = Awaited<ReturnType<typeof openLink>>

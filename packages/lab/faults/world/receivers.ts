@@ -5,18 +5,7 @@ import { text } from "node:stream/consumers"
 import { setTimeout as sleep } from "node:timers/promises"
 import { now } from "../clock.ts"
 import { type Arrival, type Manner, manners } from "../history.ts"
-import { listen } from "./ports.ts"
-
-export interface Receivers {
-  /** Returns a URL that nobody has yet, whose receiver behaves like this. */
-  readonly url: (manner: Manner) => string
-  /** How the receiver at each URL behaves. */
-  readonly manners: () => Readonly<Record<string, Manner>>
-  readonly arrivals: () => ReadonlyArray<Arrival>
-  /** From now on, all receivers are fast and accept everything. */
-  readonly becomeWell: () => void
-  readonly close: () => Promise<void>
-}
+import { closeServer, listen } from "./ports.ts"
 
 /** Sends an answer and returns its status, or `undefined` for none. */
 type Answer = (response: ServerResponse, attempt: number) => Promise<number | undefined> | number
@@ -28,7 +17,7 @@ const plainly = (response: ServerResponse, status: number): number => {
 
 const hugeAnswer = "x".repeat(2 ** 20)
 
-const answers: Readonly<Record<Exclude<Manner, "hanging" | "resetting">, Answer>> = {
+const answers: Readonly<Record<Exclude<Manner, "hanging">, Answer>> = {
   fast: (response) => plainly(response, 204),
   slow: async (response, attempt) => {
     await sleep(200 + 100 * (attempt % 8))
@@ -43,6 +32,10 @@ const answers: Readonly<Record<Exclude<Manner, "hanging" | "resetting">, Answer>
     response.writeHead(status, { "Retry-After": "1" }).end()
     return status
   },
+  resetting: async (response) => {
+    response.socket?.resetAndDestroy()
+    return undefined
+  },
   talkative: (response) => {
     response.writeHead(200).end(hugeAnswer)
     return 200
@@ -54,7 +47,7 @@ const mannerOf = (path: string): Manner => {
   return manners.find((manner) => manner === name) ?? "fast"
 }
 
-export const startReceivers = async (): Promise<Receivers> => {
+export const startReceivers = async () => {
   const given: Record<string, Manner> = {}
   const arrivals: Array<() => Arrival> = []
   const attempts = new Map<string, number>()
@@ -65,16 +58,9 @@ export const startReceivers = async (): Promise<Receivers> => {
   const answer = async (manner: Manner, response: ServerResponse, url: string) => {
     const attempt = 1 + (attempts.get(url) ?? 0)
     attempts.set(url, attempt)
-    switch (manner) {
-      case "hanging":
-        hanging.add(response)
-        return undefined
-      case "resetting":
-        response.socket?.resetAndDestroy()
-        return undefined
-      default:
-        return answers[manner](response, attempt)
-    }
+    if (manner !== "hanging") return answers[manner](response, attempt)
+    hanging.add(response)
+    return undefined
   }
 
   const receive = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -107,21 +93,22 @@ export const startReceivers = async (): Promise<Receivers> => {
   origin = `http://127.0.0.1:${await listen(server)}`
 
   return {
-    url: (manner) => {
+    /** Returns a URL that nobody has yet, whose receiver behaves like this. */
+    url: (manner: Manner): string => {
       const url = `${origin}/${manner}/${Object.keys(given).length}`
       given[url] = manner
       return url
     },
-    manners: () => ({ ...given }),
-    arrivals: () => arrivals.map((arrival) => arrival()),
-    becomeWell: () => {
+    /** How the receiver at each URL behaves. */
+    manners: (): Readonly<Record<string, Manner>> => ({ ...given }),
+    arrivals: (): ReadonlyArray<Arrival> => arrivals.map((arrival) => arrival()),
+    /** From now on, all receivers are fast and accept everything. */
+    becomeWell: (): void => {
       isWell = true
       for (const response of hanging) response.destroy()
     },
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      }),
+    close: () => closeServer(server),
   }
 }
+
+export type Receivers = Awaited<ReturnType<typeof startReceivers>>

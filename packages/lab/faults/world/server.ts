@@ -7,31 +7,6 @@ import { fileURLToPath } from "node:url"
 import { now } from "../clock.ts"
 import type { Exit, Holding, Sample } from "../history.ts"
 
-export interface Server {
-  readonly name: string
-  readonly url: string
-  /** Everything that it has printed. */
-  readonly log: () => string
-  /** Starts it, again and again until it listens, as a supervisor does. */
-  readonly start: () => Promise<void>
-  readonly kill: () => Promise<void>
-  /** Asks it to end, and waits until it has. */
-  readonly terminate: () => Promise<Exit>
-  /** What every `terminate` has returned. */
-  readonly exits: () => ReadonlyArray<Exit>
-  readonly standStill: () => void
-  readonly proceed: () => void
-  /** Sets its clock off by milliseconds, beside what it is off all the time. */
-  readonly shiftClock: (millis: number) => Promise<void>
-  readonly holding: () => Promise<Holding>
-  /**
-   * Has it collect its garbage, and returns what it holds then. It must listen. Without `heapFile`, or if it does not
-   * answer, returns nothing.
-   */
-  readonly sample: () => Promise<Sample | undefined>
-  readonly processId: () => number
-}
-
 const skewedClock = fileURLToPath(new URL("./skewed-clock.js", import.meta.url))
 
 const tellingHeap = fileURLToPath(new URL("./telling-heap.js", import.meta.url))
@@ -51,7 +26,7 @@ const tellingMillis = 5000
 /** A process that has not ended by then is ended or left alone, so that the run goes on. */
 export const patienceMillis = 40_000
 
-/** Returns what a process of this machine holds. */
+/** Returns what a process on this machine holds. */
 export const holdingOf = async (id: number): Promise<Holding> => {
   const status = await readFile(`/proc/${id}/status`, "utf8")
   const kilobytes = Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0)
@@ -71,19 +46,6 @@ interface Clock {
   readonly file: string
 }
 
-/** Waits until the process has told what its heap holds. */
-const heapOf = async (child: ChildProcess, file: string): Promise<number | undefined> => {
-  await rm(file, { force: true })
-  child.kill("SIGUSR2")
-  const deadline = now() + tellingMillis
-  while (now() < deadline) {
-    const text = await readFile(file, "utf8").catch(() => undefined)
-    if (text !== undefined) return Number(text)
-    await sleep(20)
-  }
-  return undefined
-}
-
 /** Makes a server that is not started yet. Without `clock`, its clock is right. */
 export const makeServer = (
   name: string,
@@ -92,12 +54,11 @@ export const makeServer = (
   environment: Readonly<Record<string, string>>,
   clock?: Clock,
   heapFile?: string,
-): Server => {
+) => {
   const exits: Array<Exit> = []
   let log = ""
   let child: ChildProcess | undefined
-  let ended: Promise<{ readonly code: number | null; readonly signal: string | null }> =
-    Promise.resolve({ code: 0, signal: null })
+  let ended: Promise<Pick<Exit, "code" | "signal">> = Promise.resolve({ code: 0, signal: null })
 
   /** Starts a process. Returns whether it listens; otherwise it has ended. */
   const startOnce = (): Promise<boolean> => {
@@ -131,15 +92,19 @@ export const makeServer = (
   return {
     name,
     url: `http://127.0.0.1:${port}`,
+    /** Everything that it has printed. */
     log: () => log,
-    start: async () => {
+    processId: () => child?.pid ?? 0,
+    /** Starts it, again and again until it listens, as a supervisor does. */
+    start: async (): Promise<void> => {
       while (!(await startOnce())) await sleep(restartMillis)
     },
-    kill: async () => {
+    kill: async (): Promise<void> => {
       child?.kill("SIGKILL")
       await ended
     },
-    terminate: async () => {
+    /** Asks it to end, and waits until it has. */
+    terminate: async (): Promise<Exit> => {
       const asked = now()
       child?.kill("SIGTERM")
       const timer = setTimeout(() => child?.kill("SIGKILL"), patienceMillis)
@@ -149,23 +114,38 @@ export const makeServer = (
       exits.push(exit)
       return exit
     },
-    exits: () => exits,
-    standStill: () => child?.kill("SIGSTOP"),
-    proceed: () => child?.kill("SIGCONT"),
-    shiftClock: async (millis) => {
+    /** What every `terminate` has returned. */
+    exits: (): ReadonlyArray<Exit> => exits,
+    standStill: () => void child?.kill("SIGSTOP"),
+    proceed: () => void child?.kill("SIGCONT"),
+    /** Sets its clock off by milliseconds, beside what it is off all the time. */
+    shiftClock: async (millis: number): Promise<void> => {
       if (clock === undefined) return
       // The process reads the file at any time, and never a part of it.
       await writeFile(`${clock.file}.new`, String(clock.offset + millis))
       await rename(`${clock.file}.new`, clock.file)
     },
     holding: () => holdingOf(child?.pid ?? 0),
-    sample: async () => {
+    /**
+     * Has it collect its garbage, and returns what it holds then. It must listen. Without `heapFile`, or if it does not
+     * answer, returns nothing.
+     */
+    sample: async (): Promise<Sample | undefined> => {
       const id = child?.pid
       if (heapFile === undefined || child === undefined || id === undefined) return undefined
-      const heapBytes = await heapOf(child, heapFile)
-      if (heapBytes === undefined) return undefined
-      return { process: name, id, at: now(), heapBytes, ...(await holdingOf(id)) }
+      await rm(heapFile, { force: true })
+      child.kill("SIGUSR2")
+      const deadline = now() + tellingMillis
+      while (now() < deadline) {
+        const text = await readFile(heapFile, "utf8").catch(() => undefined)
+        if (text !== undefined) {
+          return { process: name, id, at: now(), heapBytes: Number(text), ...(await holdingOf(id)) }
+        }
+        await sleep(20)
+      }
+      return undefined
     },
-    processId: () => child?.pid ?? 0,
   }
 }
+
+export type Server = ReturnType<typeof makeServer>

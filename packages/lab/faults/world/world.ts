@@ -17,13 +17,13 @@ import type { Random } from "../random.ts"
 import type { Places, Schedule } from "../schedule.ts"
 import { drainMillis } from "../trouble.ts"
 import { captureConsole } from "./capture-console.ts"
-import { type Database, makeDatabase } from "./database.ts"
+import { makeDatabase } from "./database.ts"
 import { openDoors } from "./doors.ts"
-import { type Limiter, startLimiter } from "./limiter.ts"
+import { startLimiter } from "./limiter.ts"
 import { freePort } from "./ports.ts"
-import { type Link, openLink } from "./proxy.ts"
-import { type Receivers, startReceivers } from "./receivers.ts"
+import { openLink } from "./proxy.ts"
 import { type Server, makeServer, patienceMillis } from "./server.ts"
+import { makeStage } from "./stage.ts"
 
 /** The name of the host among the processes. */
 export const host = "host"
@@ -74,37 +74,6 @@ const reminders: ReadonlyArray<number> = [4, 1]
 /** How long before the end it is announced, in milliseconds: longest first, and then 0. */
 export const leads: ReadonlyArray<number> = [...reminders, 0].map((seconds) => 1000 * seconds)
 
-/** Where requests are answered, and the name of the process. */
-interface Door {
-  readonly process: string
-  readonly url: string
-}
-
-export interface World {
-  readonly servers: ReadonlyMap<string, Server>
-  /** The link of each process to the database. */
-  readonly links: ReadonlyMap<string, Link>
-  readonly database: Database
-  readonly tenure: Tenure
-  /** Closes the host, and tells whether it has closed in time. */
-  readonly closeHost: () => Promise<boolean>
-  /** Everything that the host has logged. */
-  readonly hostLog: () => string
-  readonly receivers: Receivers
-  /** The API keys by name: one for each client, and some to exceed limits with. */
-  readonly tokens: Readonly<Record<string, string>>
-  /** What no log may contain, by name. */
-  readonly secrets: Readonly<Record<string, string>>
-  /** Chooses where to ask: at a server, or at any of the hosts in this process. */
-  readonly door: (choose: Random) => Door
-  /** The Redis that keeps the rate limits, if this run has one. */
-  readonly limiter: Limiter | undefined
-  /** Rests for a time between two in milliseconds: longer in a long run. */
-  readonly rest: (choose: Random, least: number, most: number) => Promise<void>
-  /** Ends what is still running and removes everything. */
-  readonly close: () => Promise<void>
-}
-
 const secret = (): string => randomBytes(18).toString("base64url")
 
 const allowedNetworks = "127.0.0.0/8"
@@ -128,11 +97,6 @@ const environmentOf = (url: string, redisUrl: string | undefined, seedFile: stri
   DRAIN_DELAY: String((drainMillis + 200) / 1000),
   NODE_COMPILE_CACHE: compileCache,
 })
-
-const openLinks = async (port: number): Promise<ReadonlyMap<string, Link>> =>
-  new Map(
-    await Promise.all(places.processes.map(async (name) => [name, await openLink(port)] as const)),
-  )
 
 const fill = async (
   { apiKeys, memberships }: Tenure,
@@ -163,20 +127,26 @@ export const makeWorld = async (
   seed: number,
   keyNames: ReadonlyArray<string>,
   { clockOffsets, hasLimiter, pace }: Schedule,
-): Promise<World> => {
+) => {
+  const { end, own, receivers: startReceivers } = makeStage()
   const tokens = Object.fromEntries(keyNames.map((name) => [name, secret()]))
   const account = { user: `role_${seed}`, password: secret() }
-  const database = await makeDatabase(server, `seed_${seed}`, account)
-  const links = await openLinks(database.port)
+  const folder = own(await mkdtemp(join(tmpdir(), "tenure-faults-")), (path) =>
+    rm(path, { recursive: true }),
+  )
+  const database = own(await makeDatabase(server, `seed_${seed}`, account), ({ drop }) => drop())
   const receivers = await startReceivers()
-  const folder = await mkdtemp(join(tmpdir(), "tenure-faults-"))
+  const limiter = hasLimiter ? own(await startLimiter(), ({ close }) => close()) : undefined
+  const opened = places.processes.map(async (name) => {
+    return [name, own(await openLink(database.port), ({ close }) => close())] as const
+  })
+  const links = new Map(await Promise.all(opened))
   const seedFile = join(folder, "seed.json")
   const [seededToken = ""] = Object.values(tokens)
   const seeds = projects.map((id) => ({ id, api_keys: [seededToken] }))
   await writeFile(seedFile, JSON.stringify({ projects: seeds }))
   const urlOf = (name: string): string => database.urlThrough(links.get(name)?.port ?? 0)
-  const limiter = hasLimiter ? await startLimiter() : undefined
-  const output = captureConsole()
+  const output = own(captureConsole(), ({ restore }) => restore())
   const store = postgres({ url: urlOf(host) })
   const tenure = await createTenure({
     stores: limiter === undefined ? store : [store, redisLimits({ client: limiter.client })],
@@ -184,9 +154,8 @@ export const makeWorld = async (
     rateLimits: {
       perKey: { limit: 1200, window: "1 minute" },
       burst: { limit: 20, window: "1 second" },
-      // All clients have the same address.
+      // As at the servers.
       perAddress: { limit: 1_000_000, window: "1 minute" },
-      // Refusals are what limits are tested with.
       suspension: false,
     },
     expiry: { reminders: reminders.map((seconds) => 1000 * seconds) },
@@ -196,60 +165,61 @@ export const makeWorld = async (
     },
   })
   const doors = await openDoors(tenure)
+  const close = () => doors.close().then(tenure.close)
+  /** Closes the host, and tells whether it has closed in time. */
+  const closeHost = (): Promise<boolean> => {
+    const closed = close().then(
+      () => true,
+      () => false,
+    )
+    return Promise.race([closed, sleep(patienceMillis, false)])
+  }
+  own(undefined, closeHost)
   await fill(tenure, tokens)
   const servers = new Map<string, Server>()
   for (const name of places.servers) {
     const environment = environmentOf(urlOf(name), limiter?.url, seedFile)
     const clock = { offset: clockOffsets[name] ?? 0, file: join(folder, name) }
     await writeFile(clock.file, String(clock.offset))
+    const heapFile = join(folder, `${name}.heap`)
+    const one = makeServer(name, program, await freePort(), environment, clock, heapFile)
     servers.set(
       name,
-      makeServer(name, program, await freePort(), environment, clock, join(folder, `${name}.heap`)),
+      own(one, ({ kill }) => kill()),
     )
   }
   await Promise.all([...servers.values()].map((one) => one.start()))
-  const close = async (): Promise<void> => {
-    await doors.close()
-    await tenure.close()
-  }
-  const closeHost = () =>
-    Promise.race([
-      close().then(
-        () => true,
-        () => false,
-      ),
-      sleep(patienceMillis, false),
-    ])
+  const keySecrets = Object.entries(tokens).map(([name, token]) => [`the API key ${name}`, token])
   return {
     servers,
-    door: (choose) => {
+    /** The link of each process to the database. */
+    links,
+    database,
+    receivers,
+    /** The Redis that keeps the rate limits, if this run has one. */
+    limiter,
+    tenure,
+    closeHost,
+    /** Everything that the host has logged. */
+    hostLog: output.text,
+    /** The API keys by name: one for each client, and some to exceed limits with. */
+    tokens,
+    /** What no log may contain, by name. */
+    secrets: {
+      "the password of the database": account.password,
+      ...Object.fromEntries(keySecrets),
+    },
+    /** Chooses where to ask: at a server, or at any of the hosts in this process. */
+    door: (choose: Random): { readonly process: string; readonly url: string } => {
       const name = choose.pick(places.processes)
       return { process: name, url: servers.get(name)?.url ?? choose.pick(doors.urls) }
     },
-    limiter,
-    links,
-    database,
-    tenure,
-    closeHost,
-    hostLog: output.text,
-    receivers,
-    tokens,
-    secrets: {
-      "the password of the database": account.password,
-      ...Object.fromEntries(
-        Object.entries(tokens).map(([name, token]) => [`the API key ${name}`, token]),
-      ),
-    },
-    rest: (choose, least, most) => sleep(pace * choose.between(least, most)),
-    close: async () => {
-      await Promise.all([...servers.values()].map((one) => one.kill()))
-      await closeHost()
-      output.restore()
-      await Promise.all([...links.values()].map((link) => link.close()))
-      await limiter?.close()
-      await receivers.close()
-      await database.drop()
-      await rm(folder, { recursive: true })
-    },
+    /** Rests for a time between two in milliseconds: longer in a long run. */
+    rest: (choose: Random, least: number, most: number): Promise<void> =>
+      sleep(pace * choose.between(least, most)),
+    /** Ends what is still running and removes everything. */
+    close: end,
   }
 }
+
+export type World = Awaited<ReturnType<typeof makeWorld>>
