@@ -3,22 +3,9 @@
 import type { KindName } from "./kinds.ts"
 
 /** What a client asks for. */
-export type Action =
-  | "extend"
-  | "extendAll"
-  | "undo"
-  | "grant"
-  | "end"
-  | "import"
-  | "erase"
-  | "find"
-  | "list"
-  | "publish"
-  | "createWebhook"
-  | "deleteWebhook"
-  | "listWebhooks"
-  | "ready"
-  | "invalid"
+type Action =
+  | ("extend" | "extendAll" | "undo" | "grant" | "end" | "import" | "erase" | "find" | "list")
+  | ("publish" | "createWebhook" | "deleteWebhook" | "listWebhooks" | "ready" | "invalid")
   | FeedAction
 
 /** How a reader asks for events: by a poll, by a stream over HTTP, by WebSocket, or in process. */

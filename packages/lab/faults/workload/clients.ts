@@ -54,7 +54,11 @@ const instantOf = (date: unknown): number | undefined =>
   typeof date === "string" ? Date.parse(date) : undefined
 
 /** What is asked, and of which kind it is. */
-interface Question extends Omit<Request, "token">, Omit<Asked, "process"> {
+interface Question extends Omit<Request, "path" | "token">, Omit<Asked, "expected" | "process"> {
+  /** Within the project. */
+  readonly path: string
+  /** Default: 200. */
+  readonly expected?: ReadonlyArray<number>
   /** Tells what an answer says beyond its status: of a webhook, or of end dates. */
   readonly learn?: (data: unknown, error: unknown) => Partial<Operation> | void
 }
@@ -62,10 +66,11 @@ interface Question extends Omit<Request, "token">, Omit<Asked, "process"> {
 /** Asks any of the hosts. */
 const ask = (client: Client, question: Question): Promise<Operation> => {
   const { choose, key, recorder, send, world } = client
-  const { body, idempotencyKey, learn, method, path, ...known } = question
+  const { body, expected = [200], idempotencyKey, learn, method, path: within, ...known } = question
   const { process, url } = world.door(choose)
   const token = world.tokens[key] ?? ""
-  return recorder.record({ ...known, idempotencyKey, process, key }, async () => {
+  return recorder.record({ ...known, expected, idempotencyKey, process, key }, async () => {
+    const path = `/v2/projects/${question.projectId}${within}`
     const asked = { body, idempotencyKey, method, path, token }
     const { data, error, next: _, ...answer } = await send(url, asked)
     return { ...answer, ...learn?.(data, error) }
@@ -82,7 +87,7 @@ const askOnce = async (client: Client, question: Question, key: string): Promise
     ...question,
     idempotencyKey: key,
     // Another change may keep this one from being made for five seconds.
-    expected: [...question.expected, 409],
+    expected: [...(question.expected ?? [200]), 409],
   }
   for (let attempt = 0; attempt < mostAttempts; attempt++) {
     const { conflictingDate, status } = await ask(client, keyed)
@@ -96,12 +101,10 @@ const askOnce = async (client: Client, question: Question, key: string): Promise
 
 /** Asks, sometimes with an idempotency key. Near dates may have come when a request is repeated. */
 const change = async (client: Client, question: Question): Promise<void> => {
-  const isKeyed = !question.expected.includes(tooLate) && client.choose.chance(0.4)
+  const isKeyed = question.expected?.includes(tooLate) !== true && client.choose.chance(0.4)
   if (isKeyed) await askOnce(client, question, randomUUID())
   else await ask(client, question)
 }
-
-const base = (projectId: string): string => `/v2/projects/${projectId}`
 
 const extending = (
   { choose }: Client,
@@ -116,7 +119,7 @@ const extending = (
   endDate,
   expectedEndDate,
   method: "PATCH",
-  path: `${base(projectId)}/memberships/${userId}/extend`,
+  path: `/memberships/${userId}/extend`,
   body: {
     extend: choose.chance(0.5) ? endDate : new Date(endDate).toISOString(),
     expected_end_date: expectedEndDate,
@@ -140,7 +143,7 @@ const extendAll = (client: Client, projectId: string): Promise<void> => {
     endDate,
     isNeverShortening,
     method: "PATCH",
-    path: `${base(projectId)}/memberships/extend`,
+    path: "/memberships/extend",
     body: { extend: endDate, ...(isNeverShortening && { mode: "never_shorten" }) },
     expected,
   })
@@ -163,13 +166,12 @@ const importSome = (client: Client, projectId: string): Promise<void> => {
     projectId,
     members,
     method: "POST",
-    path: `${base(projectId)}/memberships/import`,
+    path: "/memberships/import",
     body: members
       .map(({ endDate, userId }) =>
         JSON.stringify({ user_id: userId, end_date: new Date(endDate).toISOString() }),
       )
       .join("\n"),
-    expected: [200],
   })
 }
 
@@ -192,13 +194,14 @@ const extendFound = async (client: Client, projectId: string): Promise<void> => 
     projectId,
     userId,
     method: "GET",
-    path: `${base(projectId)}/memberships/${userId}`,
+    path: `/memberships/${userId}`,
     expected: [200, 404],
     learn: (data) => ({ endDate: instantOf(fieldOf(data, "end_date")) }),
   })
   if (status !== 200 || endDate === undefined) return
-  const question = extending(client, projectId, userId, anyDate(client), endDate)
-  await ask(client, { ...question, expected: [...question.expected, 409] })
+  const date = anyDate(client)
+  const conflicting = { ...date, expected: [...date.expected, 409] }
+  await ask(client, extending(client, projectId, userId, conflicting, endDate))
 }
 
 const listMembers = (client: Client, projectId: string): Promise<Operation> => {
@@ -207,8 +210,7 @@ const listMembers = (client: Client, projectId: string): Promise<Operation> => {
     action: "list",
     projectId,
     method: "GET",
-    path: `${base(projectId)}/memberships?user_ids=${asked.join(",")}`,
-    expected: [200],
+    path: `/memberships?user_ids=${asked.join(",")}`,
     learn: (data) => {
       const rows: ReadonlyArray<unknown> = Array.isArray(data) ? data : []
       const found = new Map(
@@ -232,9 +234,8 @@ const createWebhook = async (client: Client, projectId: string): Promise<void> =
     action: "createWebhook",
     projectId,
     method: "POST",
-    path: `${base(projectId)}/integrations/webhooks`,
+    path: "/integrations/webhooks",
     body: { url },
-    expected: [200],
     learn: (data) => ({ webhook: webhookOf(data) }),
   })
   if (webhook !== undefined) client.webhooks.push({ id: webhook.id, projectId })
@@ -250,7 +251,7 @@ const deleteWebhook = async (client: Client): Promise<void> => {
     projectId,
     subject: id,
     method: "DELETE",
-    path: `${base(projectId)}/integrations/webhooks/${id}`,
+    path: `/integrations/webhooks/${id}`,
     expected: isAskedAgain ? [200, 404] : [200],
   })
   if (open.has(status)) client.webhooks.push({ id, isAskedAgain: true, projectId })
@@ -262,8 +263,7 @@ const listWebhooks = (client: Client, projectId: string): Promise<Operation> =>
     action: "listWebhooks",
     projectId,
     method: "GET",
-    path: `${base(projectId)}/integrations/webhooks`,
-    expected: [200],
+    path: "/integrations/webhooks",
     learn: (data) => {
       for (const webhook of Array.isArray(data) ? data : []) {
         if (!client.uncertain.delete(String(fieldOf(webhook, "url")))) continue
@@ -274,9 +274,9 @@ const listWebhooks = (client: Client, projectId: string): Promise<Operation> =>
 
 const invalid = (client: Client, projectId: string): Promise<Operation> => {
   const [path, expected] = client.choose.pick([
-    [`${base(projectId)}/memberships/1001/extend`, 422],
-    [`${base(projectId)}/memberships/9/extend`, 404],
-    [`${base("unknown")}/memberships/extend`, 404],
+    ["/memberships/1001/extend", 422],
+    ["/memberships/9/extend", 404],
+    ["/../unknown/memberships/extend", 404],
   ])
   return ask(client, {
     action: "invalid",
@@ -310,7 +310,7 @@ const warmUpRounds = 10
 export const warmUp = async ({ servers, tokens }: World): Promise<void> => {
   const { close, send } = makeSend()
   const [token = ""] = Object.values(tokens)
-  const path = `${base(places.projects[0])}/integrations/webhooks`
+  const path = `/v2/projects/${places.projects[0]}/integrations/webhooks`
   for (let round = 0; round < warmUpRounds; round++) {
     await Promise.all(
       [...servers.values()].map(({ url }) => send(url, { method: "GET", path, token })),

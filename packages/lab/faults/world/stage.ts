@@ -1,8 +1,14 @@
 /** What scenarios begin with: programs, databases and receivers, which end with the scenario. */
 
+import { execFile } from "node:child_process"
+import { rmSync } from "node:fs"
+import { mkdtemp, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { promisify } from "node:util"
 import { type PostgresServer, startPostgres } from "@tenure/testing/postgres-server"
 import { freePort } from "./ports.ts"
-import { bundled, writeSeed } from "./program.ts"
 import { type Receivers, startReceivers } from "./receivers.ts"
 import { type Server, makeServer, unlimited } from "./server.ts"
 
@@ -27,6 +33,16 @@ export interface Stage {
 /** A scenario, which reads its own options. Returns whether all was as it has to be. */
 export type Scenario = (stage: Stage, args: Array<string>) => Promise<boolean>
 
+const cwd = fileURLToPath(new URL("../../../../examples/node-server", import.meta.url))
+
+/** Bundles the server into a file that is removed when this process ends. */
+const bundled = async (): Promise<string> => {
+  const folder = await mkdtemp(join(tmpdir(), "tenure-server-"))
+  process.on("exit", () => rmSync(folder, { recursive: true }))
+  await promisify(execFile)("npm", ["run", "bundle", "--", `--outdir=${folder}`], { cwd })
+  return join(folder, "server.mjs")
+}
+
 /** Makes a stage, on which nothing is. */
 export const makeStage = (): Stage => {
   const ends: Array<() => unknown> = []
@@ -43,9 +59,11 @@ export const makeStage = (): Stage => {
     receivers: async () => own(await startReceivers(), ({ close }) => close()),
     server: async (name, databaseUrl, seed, environment = {}) => {
       const file = await program()
+      const seedFile = join(dirname(file), "seed.json")
+      await writeFile(seedFile, JSON.stringify(seed))
       const server = makeServer(name, file, await freePort(), {
         DATABASE_URL: databaseUrl,
-        SEED_FILE: await writeSeed(file, seed),
+        SEED_FILE: seedFile,
         ...unlimited,
         ...environment,
       })

@@ -6,20 +6,20 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { fileURLToPath } from "node:url"
+import { format } from "node:util"
 import { type Tenure, createTenure } from "@tenure/core"
 import { nodeTransport } from "@tenure/node-http"
 import { postgres } from "@tenure/postgres"
 import { redisLimits } from "@tenure/redis"
 import type { PostgresServer } from "@tenure/testing/postgres-server"
-import { missing } from "../../../redis/test/redis-server.ts"
+import { Redis } from "ioredis"
+import { missing, startRedis } from "../../../redis/test/redis-server.ts"
 import type { Limit } from "../history.ts"
 import type { Random } from "../random.ts"
 import type { Places, Schedule } from "../schedule.ts"
 import { drainMillis } from "../trouble.ts"
-import { captureConsole } from "./capture-console.ts"
 import { makeDatabase } from "./database.ts"
 import { openDoors } from "./doors.ts"
-import { startLimiter } from "./limiter.ts"
 import { freePort } from "./ports.ts"
 import { openLink } from "./proxy.ts"
 import { type Server, makeServer, patienceMillis } from "./server.ts"
@@ -113,6 +113,50 @@ const fill = async (
   for (const [name, token] of Object.entries(tokens)) {
     const role = operatorKeys.includes(name) ? "operator" : "client"
     await apiKeys.issue({ projects, token, role })
+  }
+}
+
+/** Starts the Redis that keeps the rate limits in some runs, which faults can kill and silence. */
+const startLimiter = async () => {
+  let server = await startRedis()
+  const { port } = server
+  const link = await openLink(port)
+  const url = `redis://127.0.0.1:${link.port}`
+  // What fails is told to who asks for limits.
+  const client = new Redis(url).on("error", () => {})
+  return {
+    url,
+    link,
+    client,
+    /** Kills it, and its data with it. */
+    kill: (): Promise<void> => server.stop(),
+    start: async (): Promise<void> => {
+      server = await startRedis([], port)
+    },
+    close: async (): Promise<void> => {
+      client.disconnect()
+      await link.close()
+      await server.stop()
+    },
+  }
+}
+
+const consoleMethods = ["debug", "error", "info", "log", "warn"] as const
+
+/** Keeps what is written to the console, where the host logs, until it is restored. */
+const captureConsole = (): { readonly text: () => string; readonly restore: () => void } => {
+  const originals = consoleMethods.map((name) => [name, console[name]] as const)
+  let text = ""
+  for (const name of consoleMethods) {
+    console[name] = (...args: ReadonlyArray<unknown>) => {
+      text += `${format(...args)}\n`
+    }
+  }
+  return {
+    text: () => text,
+    restore: () => {
+      for (const [name, original] of originals) console[name] = original
+    },
   }
 }
 
