@@ -94,7 +94,7 @@ export interface Reader {
 export interface Got {
   readonly eventId: string
   readonly at: number
-  /** Whether the reader had a cursor after the event before its connection ended. */
+  /** Whether a cursor followed it before the connection ended. */
   readonly isSettled: boolean
 }
 
@@ -106,11 +106,8 @@ export interface Connection {
   readonly to: number
 }
 
-/** A key that was revoked while it followed the feed, and when its connection ended. */
-export interface Revocation {
-  readonly revoked: number
-  readonly ended: number
-}
+/** When a key was revoked while it followed the feed, and when its connection ended. */
+export type Revocation = Readonly<Record<"revoked" | "ended", number>>
 
 /** A connection by WebSocket whose client has sent what is no frame of the protocol. */
 export interface Intrusion {
@@ -122,15 +119,8 @@ export interface Intrusion {
 }
 
 export const manners = [
-  "fast",
-  "slow",
-  "hanging",
-  "failing",
-  "shaky",
-  "gone",
-  "busy",
-  "resetting",
-  "talkative",
+  ...(["fast", "slow", "hanging", "failing", "shaky"] as const),
+  ...(["gone", "busy", "resetting", "talkative"] as const),
 ] as const
 
 export type Manner = (typeof manners)[number]
@@ -151,7 +141,7 @@ export interface Exit {
   readonly millis: number
 }
 
-export interface Log {
+interface Log {
   readonly process: string
   readonly text: string
 }
@@ -211,24 +201,17 @@ export interface Delivery {
 
 /** What the database holds in the end. */
 export interface State {
-  readonly memberships: ReadonlyArray<{
-    readonly projectId: string
-    readonly userId: string
-    readonly endDate: number
-  }>
+  readonly memberships: ReadonlyArray<
+    Readonly<{ projectId: string; userId: string; endDate: number }>
+  >
   readonly audit: ReadonlyArray<AuditRow>
   readonly events: ReadonlyArray<Event>
   readonly deliveries: ReadonlyArray<Delivery>
-  readonly webhooks: ReadonlyArray<
-    Webhook & { readonly projectId: string; readonly isDisabled: boolean }
-  >
+  readonly webhooks: ReadonlyArray<Webhook & Readonly<{ projectId: string; isDisabled: boolean }>>
 }
 
-/** Limits of the requests of a key: `capacity` at once, and `perSecond` afterwards. */
-export interface Limit {
-  readonly capacity: number
-  readonly perSecond: number
-}
+/** What a key may send: `capacity` requests at once, and `perSecond` afterwards. */
+export type Limit = Readonly<Record<"capacity" | "perSecond", number>>
 
 export interface Run {
   readonly seed: number

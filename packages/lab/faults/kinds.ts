@@ -11,9 +11,11 @@ import type { World } from "./world/world.ts"
 type Target = "server" | "link" | "project" | "database" | "limiter"
 
 /** When and where a fault happens. */
-interface Hit {
+export interface Hit {
   readonly kind: string
+  /** The name of the server or project that it hits; all servers if missing. */
   readonly target: string | undefined
+  /** When it begins, in milliseconds after the beginning of the run. */
   readonly at: number
   readonly millis: number
 }

@@ -16,46 +16,35 @@ interface Member {
   readonly userId: string
 }
 
-const isOfAllMembers = ({ action }: Operation): boolean =>
-  action === "extendAll" || action === "undo"
-
 /** Returns what of an operation concerns a member. */
 const operationOf = (operation: Operation, { userId }: Member): ReadonlyArray<Operation> => {
-  if (operation.userId === userId || isOfAllMembers(operation)) return [operation]
+  const { action } = operation
+  if (operation.userId === userId || action === "extendAll" || action === "undo") return [operation]
   const members = operation.members?.filter((one) => one.userId === userId) ?? []
   return members.length > 0 ? [{ ...operation, members }] : []
 }
 
 /** Returns the runs of single members: what concerns each of them, in operations and in the database. */
 const runsOf = (run: Run): ReadonlyArray<readonly [Member, Run]> => {
-  const { memberships } = run.state
+  const { audit, memberships } = run.state
   const operations = Map.groupBy(run.operations, ({ projectId }) => projectId)
   const events = Map.groupBy(run.state.events, ({ projectId }) => projectId)
-  const rows = join(run.state.audit, requestsOf(run)).map(({ row }, place) => ({
-    row: run.state.audit[place] ?? row,
-    projectId: row.projectId,
-    userId: row.userId,
-  }))
-  const members = [...memberships, ...rows].flatMap(({ projectId, userId }) =>
+  const users = join(audit, requestsOf(run)).map(({ row }) => row)
+  const members = [...memberships, ...users].flatMap(({ projectId, userId }) =>
     userId === undefined ? [] : [[memberOf({ projectId, userId }), { projectId, userId }] as const],
   )
-  return [...new Map(members).values()].map((member) => {
-    const { projectId, userId } = member
-    const own: Run = {
-      ...run,
-      operations: (operations.get(projectId) ?? []).flatMap((one) => operationOf(one, member)),
-      state: {
-        ...run.state,
-        memberships: memberships.filter((one) => memberOf(one) === memberOf(member)),
-        events: events.get(projectId) ?? [],
-        audit: rows
-          .filter(
-            (one) => one.projectId === projectId && (isOfAll(one.row) || one.userId === userId),
-          )
-          .map(({ row }) => row),
-      },
+  return [...new Map(members)].map(([name, member]) => {
+    const { projectId } = member
+    const isOwn = (row: AuditRow, place: number): boolean =>
+      row.projectId === projectId && (isOfAll(row) || users[place]?.userId === member.userId)
+    const state = {
+      ...run.state,
+      memberships: memberships.filter((one) => memberOf(one) === name),
+      events: events.get(projectId) ?? [],
+      audit: audit.filter(isOwn),
     }
-    return [member, own]
+    const own = (operations.get(projectId) ?? []).flatMap((one) => operationOf(one, member))
+    return [member, { ...run, operations: own, state }]
   })
 }
 

@@ -1,19 +1,14 @@
 /** The schedule of a seed: which fault hits what, when and for how long. */
 
-import { type KindName, kindNames, kinds } from "./kinds.ts"
+import { type Hit, type KindName, kindNames, kinds } from "./kinds.ts"
 import { type Random, random } from "./random.ts"
 
-export interface Planned {
+export interface Planned extends Hit {
   readonly kind: KindName
-  /** The name of the server or project that it hits; all servers if missing. */
-  readonly target: string | undefined
-  /** When it begins, in milliseconds after the beginning of the run. */
-  readonly at: number
-  readonly millis: number
 }
 
 /** Faults that happen together, and the calm after them in which everything has to heal. */
-export type Episode = ReadonlyArray<Planned>
+type Episode = ReadonlyArray<Planned>
 
 /** What happens in a run. */
 export interface Schedule {
@@ -85,13 +80,6 @@ const plan = (kind: KindName, at: number, places: Places, choose: Random): Plann
   }
 }
 
-/** The kinds whose shortest fault ends in time, of those that a run can have. */
-const fitting = (millis: number, hasLimiter: boolean): ReadonlyArray<KindName> =>
-  kindNames.filter(
-    (kind) =>
-      1000 * kinds[kind].seconds[0] <= millis && (hasLimiter || kinds[kind].hits !== "limiter"),
-  )
-
 const episode = (
   turn: number,
   begin: number,
@@ -100,18 +88,18 @@ const episode = (
   hasLimiter: boolean,
   choose: Random,
 ): Episode => {
-  const names = fitting(lastEnd - begin, hasLimiter)
+  // The shortest fault ends in time.
+  const names = kindNames.filter((kind) => {
+    const { hits, seconds } = kinds[kind]
+    return 1000 * seconds[0] <= lastEnd - begin && (hasLimiter || hits !== "limiter")
+  })
   const pick = (index: number): KindName => names[index % names.length] ?? "sessionsEnded"
   const faults = [plan(pick(turn), begin, places, choose)]
   // Half of all faults happen alone, which shows what each of them does.
   const company = choose.chance(0.5) ? 0 : 1 + choose.below(3)
   for (let index = 0; index < company; index++) {
-    const next = plan(
-      pick(choose.below(names.length)),
-      begin + choose.between(0, 1500),
-      places,
-      choose,
-    )
+    const kind = pick(choose.below(names.length))
+    const next = plan(kind, begin + choose.between(0, 1500), places, choose)
     if (!faults.some((fault) => exclude(fault, next))) faults.push(next)
   }
   return faults
@@ -120,14 +108,8 @@ const episode = (
     .toSorted((a, b) => a.at - b.at)
 }
 
-const endOf = (faults: Episode): number => Math.max(...faults.map(({ at, millis }) => at + millis))
-
 const longSeconds = 300
-
 const longPace = 8
-
-const clockOffset = (choose: Random): number =>
-  choose.chance(0.3) ? Math.round(choose.between(-100_000, 100_000)) : 0
 
 /**
  * Makes the schedule of a seed: the same seed makes the same schedule. Successive seeds lead with
@@ -155,11 +137,16 @@ export const schedule = (
   while (begin < end - calm) {
     const next = episode(turn++, begin, end - calm, places, hasLimiter, choose)
     episodes.push(next)
-    begin = endOf(next) + calm
+    begin = calm + Math.max(...next.map(({ at, millis }) => at + millis))
   }
   return {
     episodes,
-    clockOffsets: Object.fromEntries(places.servers.map((name) => [name, clockOffset(choose)])),
+    clockOffsets: Object.fromEntries(
+      places.servers.map((name) => [
+        name,
+        choose.chance(0.3) ? Math.round(choose.between(-100_000, 100_000)) : 0,
+      ]),
+    ),
     pace: isLong ? longPace : 1,
     calmMillis: calm,
     hasLimiter,
