@@ -106,7 +106,7 @@ const moveCells = async (cells: number, count: number, moves: number, followed: 
     Math.max(...projects.map((projectId) => silenceOf(projectId, since)))
 
   const silences: Array<number> = []
-  /** For how long the last attempt of each switch kept writers out. */
+  /** For how long the last attempt at each switch kept writers out. */
   const locks: Array<number> = []
   const move = async (cell: number, to: string): Promise<void> => {
     const since = now()

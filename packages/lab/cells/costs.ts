@@ -19,7 +19,7 @@ const openTenure = (stores: ReturnType<typeof postgres>) =>
     logger: { info: () => {}, warn: () => {}, error: () => {} },
   })
 
-/** Extends memberships of all projects in turn, `at` as many at a time. */
+/** Extends memberships in all projects in turn, `at` as many at a time. */
 const extendAll = async ({ memberships }: Tenure, projects: ReadonlyArray<string>, at: number) => {
   let next = 0
   const work = async (): Promise<void> => {
@@ -33,7 +33,7 @@ const extendAll = async ({ memberships }: Tenure, projects: ReadonlyArray<string
   await Promise.all(Array.from({ length: at }, work))
 }
 
-/** Compares the processor time of an extension: cells on two servers, and everything on one. */
+/** Compares the processor time that an extension takes: cells on two servers, and everything on one. */
 export const compareCosts = async (cells: number): Promise<void> => {
   const stage = makeStage()
   const [one, ...two] = await Promise.all([
@@ -51,7 +51,7 @@ export const compareCosts = async (cells: number): Promise<void> => {
       await target.memberships.createProject(projectId)
       await target.memberships.grant({ projectId, userId: "1", endDate: new Date() })
     }
-  // Each connection plans the statements of each cell, before it keeps the plans.
+  // Each connection plans the statements for each cell, before it keeps the plans.
   for (const target of [single, several])
     for (let round = 0; round < warmUpRounds; round++) await extendAll(target, projects, 16)
   for (const { name, inOne, inSeveral } of [

@@ -59,7 +59,7 @@ export const startServers = async (stage: Stage, cells: number) => {
 
   return {
     all,
-    /** The value of the option `servers`. */
+    /** The option `servers`. */
     options,
     token,
     tenure,
@@ -75,7 +75,7 @@ export const startServers = async (stage: Stage, cells: number) => {
   }
 }
 
-/** Returns a project of each cell. */
+/** Returns a project for each cell. */
 export const projectsOf = (cells: number): ReadonlyArray<string> => {
   const found = new Map<number, string>()
   for (let n = 1; found.size < cells; n++) {
@@ -85,7 +85,7 @@ export const projectsOf = (cells: number): ReadonlyArray<string> => {
   return Array.from({ length: cells }, (_, cell) => found.get(cell) ?? "")
 }
 
-// Linux counts in hundredths of a second.
+// Linux counts in units of 10 ms.
 const tickMillis = 10
 
 const ticksOf = async (id: number, withChildren: boolean): Promise<number> =>

@@ -25,7 +25,7 @@ export const programs = {
   "postgresql-15": `${postgresPrograms}/postgres`,
 } as const
 
-/** Returns the packages of a cluster: `pgbouncer` is for `--pooler` alone. */
+/** Returns the packages that run a cluster: `pgbouncer` is for `--pooler` alone. */
 export const packagesOf = ({ hasPooler }: Pick<ClusterOptions, "hasPooler">) =>
   (["etcd-server", "haproxy", "patroni", "postgresql-15", "pgbouncer"] as const).filter(
     (name) => hasPooler || name !== "pgbouncer",
@@ -46,7 +46,7 @@ export const findMissing = async (
 
 /** A program that runs until it is killed. */
 interface Running {
-  /** Kills it, as the death of its machine does. */
+  /** Kills it, as when its machine dies. */
   readonly kill: () => Promise<void>
   readonly signal: (name: NodeJS.Signals) => void
 }
@@ -81,7 +81,7 @@ const start = async (
   }
 }
 
-/** Writes a file for the account of a home. Returns its path. */
+/** Writes a file for a home's account. Returns its path. */
 const write = async ({ account, folder }: Home, name: string, text: string): Promise<string> => {
   const file = join(folder, name)
   await writeFile(file, text)
@@ -110,7 +110,7 @@ interface Ports {
   readonly rest: number
 }
 
-/** The configuration of a Patroni, which reads JSON as YAML. */
+/** A Patroni's configuration, which reads JSON as YAML. */
 const patroniConfiguration = (
   name: string,
   { dataDirectory, folder }: Home,
@@ -197,7 +197,7 @@ server_login_retry = 1
 const urlAt = (port: number, user: string, name: string): string =>
   `postgres://${user}:${password}@127.0.0.1:${port}/${name}`
 
-/** The text of a file; empty without a file. */
+/** A file's text; empty without a file. */
 const textOf = (file: string): Promise<string> => readFile(file, "utf8").catch(() => "")
 
 /** Sends a signal to all processes of a node's PostgreSQL. */
@@ -228,7 +228,7 @@ const makeNode = async ({ own }: Stage, name: string, etcd: number, options: Clu
       await signalAll(home, "SIGKILL")
       patroni = await start("patroni", [file], logFile, home)
     },
-    /** Kills Patroni and PostgreSQL. Their connections are reset, as the system of a machine that goes on does. */
+    /** Kills Patroni and PostgreSQL. Their connections are reset, as by the system when a machine goes on. */
     crash: async (): Promise<void> => {
       const killed = patroni?.kill()
       await signalAll(home, "SIGKILL")
@@ -253,7 +253,7 @@ const longestMillis = 120_000
 const retryMillis = 200
 const linesToTell = 20
 
-/** What Patroni tells of a member of its cluster. */
+/** What Patroni tells about a member. */
 interface Member {
   readonly name: string
   readonly role: string

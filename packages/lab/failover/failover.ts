@@ -44,7 +44,7 @@ const versionOf = async (program: string): Promise<string> => {
   return stdout.split("\n")[0] ?? ""
 }
 
-// Longer than the leases of deliveries of a process.
+// Longer than a process leases deliveries.
 const longestMillis = 60_000
 
 /** Waits for a minute at most. */
@@ -56,7 +56,7 @@ const until = async (isDone: () => Promise<boolean> | boolean): Promise<void> =>
 const attemptMillis = 100
 const connectTimeoutMillis = 2000
 
-// Writes that wait for a lost standby keep their connections, of which the server has 100.
+// Writes that wait for a lost standby keep their connections, and the server has 100.
 const maxAttempts = 20
 
 /** Inserts a row over a new connection ten times a second. Returns when one was inserted. */

@@ -7,7 +7,7 @@ import { longestSilence } from "../faults/checks/losses.ts"
 /** How the primary is lost, or the standby, for which commits wait. */
 export type Loss = "crash" | "hang" | "switchover" | "standby hangs"
 
-/** Instants of what must not be silent, in order: of each driver, server or follower a list. */
+/** Instants of what must not be silent, in order, as a list for each driver, server or follower. */
 type Signs = Readonly<Record<string, ReadonlyArray<ReadonlyArray<number>>>>
 
 export interface Incident {
@@ -15,11 +15,11 @@ export interface Incident {
   /** Who led before and after. */
   readonly from: string
   readonly to: string
-  /** How long there was no sign, in milliseconds: of several drivers, servers or followers, where that took longest. */
+  /** How long there was no sign, in milliseconds: at the driver, server or follower where that took longest. */
   readonly silences: Readonly<Record<string, number>>
 }
 
-/** Returns the longest silence of each kind of sign between two instants. */
+/** Returns the longest silence for each kind of sign between two instants. */
 export const silencesOf = (signs: Signs, from: number, to: number): Incident["silences"] =>
   Object.fromEntries(
     Object.entries(signs).map(([name, lists]) => [
@@ -40,7 +40,7 @@ const parse = (line: string): unknown => {
   }
 }
 
-/** Returns what a server has logged since an instant, of several lines that say the same the first. */
+/** Returns what a server has logged since an instant, without lines that repeat the one before. */
 export const excerptOf = (log: string, since: number): ReadonlyArray<string> => {
   const told = log.split("\n").flatMap((line) => {
     const record = parse(line)
@@ -58,7 +58,7 @@ export const excerptOf = (log: string, since: number): ReadonlyArray<string> => 
 const seconds = (millis: number): string => (millis / 1000).toFixed(1)
 
 /**
- * Returns a table in seconds: a line for each incident, and for each kind of loss the median and the most. The last
+ * Returns a table in seconds: a line for each incident, and for each kind the median and the most. The last
  * column is how much longer changes stood still than the driver.
  */
 export const tableOf = (incidents: ReadonlyArray<Incident>): string => {

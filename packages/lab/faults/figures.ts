@@ -1,4 +1,4 @@
-/** What faults of each kind did, in figures. */
+/** What each kind of fault did, in figures. */
 
 import { delays } from "./checks/deliveries.ts"
 import { type Fault, type Operation, type Run, largest } from "./history.ts"
@@ -22,7 +22,7 @@ const countOf = (answers: ReadonlyArray<Operation>, is: (one: Operation) => bool
 
 const seconds = (millis: number): string => `${(millis / 1000).toFixed(1)} s`
 
-/** A figure: its title, what it is for one fault, and whether several are added up. Others are times, of the longest. */
+/** A figure: its title, what it is for one fault, and whether several are added up. Otherwise, the longest time counts. */
 const columns: ReadonlyArray<
   readonly [title: string, of: (observed: Observed) => number, isCount: boolean]
 > = [
@@ -43,7 +43,7 @@ const columns: ReadonlyArray<
 
 type Figures = ReadonlyArray<number>
 
-// Requests that wait for events tell nothing of the time that answers take.
+// Requests that wait for events do not show how long answers take.
 const waiting: ReadonlySet<string> = new Set(["poll", "listen", "subscribe", "follow"])
 
 const figuresOf = (run: Run, all: ReturnType<typeof delays>, fault: Fault): Figures => {
@@ -74,7 +74,7 @@ const isAlone = ({ faults }: Run, fault: Fault): boolean => {
   )
 }
 
-/** Figures by the kind of the fault. */
+/** Figures by the fault's kind. */
 export type Table = ReadonlyMap<KindName | "several", Figures>
 
 export const sum = (one: Table, other: Table): Table => {
@@ -90,7 +90,7 @@ export const sum = (one: Table, other: Table): Table => {
   return table
 }
 
-/** Returns the figures of a run: those of faults that were alone, and of all others together. */
+/** Returns a run's figures: for faults that were alone, and for all others together. */
 export const figures = (run: Run): Table => {
   const all = delays(run)
   return run.faults

@@ -1,4 +1,4 @@
-/** What is recorded of a run. Every check is a function of this. */
+/** What a run records. Every check is a function of this. */
 
 import type { KindName } from "./kinds.ts"
 
@@ -11,10 +11,10 @@ type Action =
 /** How a reader asks for events: by a poll, by a stream over HTTP, by WebSocket, or in process. */
 export type FeedAction = "poll" | "listen" | "subscribe" | "follow"
 
-/** A request of a client, and its answer. Instants are in milliseconds since the epoch. */
+/** A client's request, and its answer. Instants are in milliseconds since the epoch. */
 export interface Operation {
   readonly action: Action
-  /** The process that was asked: the name of a server, or `host` for a call in process. */
+  /** The process that was asked: a server's name, or `host` for a call in process. */
   readonly process: string
   /** Empty if a server is asked whether it is ready. */
   readonly projectId: string
@@ -24,7 +24,7 @@ export interface Operation {
    * that expected another one.
    */
   readonly endDate?: number | undefined
-  /** The memberships to import, each with an end date that nothing else asks for, or those of a list. */
+  /** The memberships to import, each with an end date that nothing else asks for, or those in a list. */
   readonly members?: ReadonlyArray<Dated> | undefined
   /** Whether a bulk extension leaves later dates as they are. */
   readonly isNeverShortening?: boolean | undefined
@@ -32,19 +32,19 @@ export interface Operation {
   readonly extendBy?: number | undefined
   /** The end date that an extension expects. */
   readonly expectedEndDate?: number | undefined
-  /** The end date that was found in place of the expected one. */
+  /** The end date that was found instead of the expected one. */
   readonly conflictingDate?: number | undefined
-  /** Repetitions of a request have the same one. */
+  /** Repetitions have the same one. */
   readonly idempotencyKey?: string | undefined
   /** Whether the answer says that it repeats an earlier one. */
   readonly isReplayed?: boolean | undefined
-  /** The name of the API key. Calls in process have none. */
+  /** The API key's name. Calls in process have none. */
   readonly key?: string | undefined
   /** What identifies a published event, the webhook to delete, or the request whose bulk extension to undo. */
   readonly subject?: string | undefined
   readonly start: number
   readonly end: number
-  /** The status of the answer, also of a call in process; 0 if there was none. */
+  /** The answer's status, also for a call in process; 0 if there was none. */
   readonly status: number
   /** The statuses that are right while all is well. */
   readonly expected: ReadonlyArray<number>
@@ -55,7 +55,7 @@ export interface Operation {
   readonly problem?: string | undefined
 }
 
-/** An end date of a user; none if the user is no member. */
+/** A user's end date; none if the user is no member. */
 export interface Dated {
   readonly userId: string
   readonly endDate: number | undefined
@@ -69,7 +69,7 @@ export interface Webhook {
 
 /** A notification that a receiver got. */
 export interface Arrival {
-  /** The URL of the webhook, which no other webhook has. */
+  /** The webhook's URL, which no other webhook has. */
   readonly url: string
   readonly at: number
   readonly headers: Readonly<Record<string, string | undefined>>
@@ -80,11 +80,11 @@ export interface Arrival {
   readonly ended: number | undefined
 }
 
-/** A reader of the feed, which goes on from its cursor at any process. */
+/** A reader, which goes on from its cursor at any process. */
 export interface Reader {
   readonly name: string
   readonly projectId: string
-  /** The types of the events that it asks for; all if missing. */
+  /** The event types that it asks for; all if missing. */
   readonly types?: ReadonlyArray<string> | undefined
   /** What it got, in this order. */
   readonly got: ReadonlyArray<Got>
@@ -98,7 +98,7 @@ export interface Got {
   readonly isSettled: boolean
 }
 
-/** A connection that follows the feed, from the first byte of its response to its end. */
+/** A connection that follows the feed, from its response's first byte to its end. */
 export interface Connection {
   readonly key: string
   readonly process: string
@@ -109,7 +109,7 @@ export interface Connection {
 /** When a key was revoked while it followed the feed, and when its connection ended. */
 export type Revocation = Readonly<Record<"revoked" | "ended", number>>
 
-/** A connection by WebSocket whose client has sent what is no frame of the protocol. */
+/** A connection by WebSocket whose client has sent what is no frame. */
 export interface Intrusion {
   /** What it sent. */
   readonly sent: string
@@ -133,7 +133,7 @@ export interface Fault {
   readonly end: number
 }
 
-/** The end of a server that was asked to end. */
+/** How a server ended that was asked to. */
 export interface Exit {
   readonly process: string
   readonly code: number | null
@@ -163,23 +163,23 @@ export interface Size {
 /** What a server holds in a calm, after it has collected its garbage. */
 export interface Sample extends Holding {
   readonly process: string
-  /** The id of the process, which a restart changes. */
+  /** The process id, which a restart changes. */
   readonly id: number
   readonly at: number
   readonly heapBytes: number
 }
 
-/** A row of the audit trail, in the order of the trail. */
+/** An audit row, in the trail's order. */
 export interface AuditRow {
   readonly projectId: string
-  /** `undefined` for all memberships of the project. */
+  /** `undefined` for all memberships in the project. */
   readonly userId: string | undefined
   readonly action: string
   readonly from: number | undefined
   readonly to: number | undefined
   /** By how much a bulk extension has extended, in milliseconds. */
   readonly extendBy?: number | undefined
-  /** The id of the bulk extension that was made or undone. */
+  /** The bulk extension that was made or undone. */
   readonly bulkExtensionId?: string | undefined
   readonly requestId: string | undefined
 }
@@ -236,7 +236,7 @@ export interface Run {
   /** What servers hold meanwhile. */
   readonly samples: ReadonlyArray<Sample>
   readonly limits: ReadonlyArray<Limit>
-  /** How long before the end of a membership it is announced, in milliseconds: longest first, and then 0. */
+  /** How long before its end date a membership is announced, in milliseconds: longest first, and then 0. */
   readonly leads: ReadonlyArray<number>
   /** How often a delivery is attempted before it is given up. */
   readonly mostAttempts: number
@@ -245,7 +245,7 @@ export interface Run {
    * the harness itself was held up.
    */
   readonly slackMillis: number
-  /** How many deliveries had not ended after the last request of a long run, with receivers that were not well. */
+  /** How many deliveries had not ended after the last request in a long run, with receivers that were not well. */
   readonly backlog: number
   /** How long deliveries were under way after the last request, in milliseconds. */
   readonly drainedMillis: number
@@ -254,11 +254,11 @@ export interface Run {
   readonly state: State
 }
 
-/** The largest of any number of values, none of them negative. */
+/** The largest value, none of which is negative; 0 without any. */
 export const largest = (values: ReadonlyArray<number>): number =>
   values.reduce((one, other) => Math.max(one, other), 0)
 
-/** When the first request of a run began. */
+/** When a run's first request began. */
 export const beginOf = ({ operations }: Pick<Run, "operations">): number =>
   operations.reduce((first, { start }) => Math.min(first, start), Infinity)
 

@@ -1,4 +1,4 @@
-/** The kinds of faults: what each of them hits, how long it lasts, what it may disturb, and how it is caused. */
+/** The kinds of faults: what each hits, how long it lasts, what it may disturb, and how it is caused. */
 
 import { random } from "./random.ts"
 import type { Database } from "./world/database.ts"
@@ -13,9 +13,9 @@ type Target = "server" | "link" | "project" | "database" | "limiter"
 /** When and where a fault happens. */
 export interface Hit {
   readonly kind: string
-  /** The name of the server or project that it hits; all servers if missing. */
+  /** The server or project that it hits; all servers if missing. */
   readonly target: string | undefined
-  /** When it begins, in milliseconds after the beginning of the run. */
+  /** When it begins, in milliseconds after the run began. */
   readonly at: number
   readonly millis: number
 }
@@ -32,7 +32,7 @@ export interface Kind {
   readonly seconds: readonly [least: number, most: number]
   readonly cause: Cause
   /**
-   * Whether everything works again soon after its beginning already, because what remains of the fault need not
+   * Whether everything works again soon after its beginning already, because what remains need not
    * disturb anybody. Otherwise soon after its end.
    */
   readonly healsFromStart?: boolean
@@ -111,14 +111,14 @@ const locking = (hits: Target, statement: string): Pick<Kind, "cause" | "hits" |
 
 const hourMillis = 3_600_000
 
-/** How far a clock jumps, which is the same in every run of the seed: ahead, or back. */
+/** How far a clock jumps, which is the same whenever the seed runs: ahead, or back. */
 const jumpOf = ({ at, kind, millis }: Hit): number => {
   const choose = random(at, kind, millis)
   const most = choose.chance(0.5) ? hourMillis : -hourMillis
   return kind === "databaseClockJumped" ? most : Math.round(most * choose.next())
 }
 
-/** The delay of a fault is one of its own, the same in every run of the seed. */
+/** A fault has its own delay, the same whenever the seed runs. */
 const delayOf = ({ at, kind, millis }: Hit): number => random(at, kind, millis).between(20, 100)
 
 const table = {
@@ -192,7 +192,7 @@ const table = {
     seconds: [0.2, 3],
     ...down(onLinks(({ change, clear }) => [() => change({ isStalled: true }), clear])),
   },
-  // Each direction takes half of the time.
+  // Each direction takes half the time.
   linkDelayed: {
     title: "the database is 40 to 200 ms away",
     seconds: [2, 6],

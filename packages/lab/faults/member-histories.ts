@@ -1,4 +1,4 @@
-/** Returns the history of each membership in a run, for a checker of linearizability. */
+/** Returns the history of each membership in a run, for a linearizability checker. */
 
 import {
   type Ask,
@@ -16,7 +16,7 @@ interface Member {
   readonly userId: string
 }
 
-/** Returns what of an operation concerns a member. */
+/** Returns the part of an operation that concerns a member. */
 const operationOf = (operation: Operation, { userId }: Member): ReadonlyArray<Operation> => {
   const { action } = operation
   if (operation.userId === userId || action === "extendAll" || action === "undo") return [operation]
@@ -24,7 +24,7 @@ const operationOf = (operation: Operation, { userId }: Member): ReadonlyArray<Op
   return members.length > 0 ? [{ ...operation, members }] : []
 }
 
-/** Returns the runs of single members: what concerns each of them, in operations and in the database. */
+/** Returns a run for each member: what concerns it, in operations and in the database. */
 const runsOf = (run: Run): ReadonlyArray<readonly [Member, Run]> => {
   const { audit, memberships } = run.state
   const operations = Map.groupBy(run.operations, ({ projectId }) => projectId)
@@ -48,7 +48,7 @@ const runsOf = (run: Run): ReadonlyArray<readonly [Member, Run]> => {
   })
 }
 
-/** Returns what an operation asks for; `undefined` if it is none of the changes of end dates. */
+/** Returns what an operation asks for; `undefined` if it changes no end date. */
 const askOf = (operation: Operation): Ask | undefined => {
   const { action, endDate = 0, expectedEndDate, extendBy, isNeverShortening } = operation
   const { members = [], requestId, start, subject = "" } = operation
@@ -129,7 +129,7 @@ const changesOf = (run: Run): ReadonlyArray<MemberOperation> => {
   ]
 }
 
-/** Returns the history of each membership. */
+/** Returns each membership's history. */
 export const memberHistoriesOf = (run: Run, kind: string): ReadonlyArray<MemberHistory> =>
   runsOf(run).map(([member, own]) => {
     const at = run.endedAt + 1

@@ -14,7 +14,7 @@ export interface Random {
   readonly shuffle: <A>(items: ReadonlyArray<A>) => ReadonlyArray<A>
 }
 
-/** The generator "mulberry32", whose state is one number of 32 bits. */
+/** The generator "mulberry32", whose state is one 32-bit number. */
 const mulberry32 = (seed: number) => {
   let state = seed | 0
   return () => {
@@ -25,7 +25,7 @@ const mulberry32 = (seed: number) => {
   }
 }
 
-/** Mixes the parts of a seed to a number. */
+/** Mixes a seed's parts to a number. */
 const hash = (parts: ReadonlyArray<number | string>): number => {
   let sum = 0x811c9dc5
   for (const character of parts.join("/")) {

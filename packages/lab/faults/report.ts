@@ -1,4 +1,4 @@
-/** Tells of runs. */
+/** Tells about runs. */
 
 import { announcementsOf } from "./checks/announcements.ts"
 import { missedBy } from "./checks/feed.ts"
@@ -32,7 +32,7 @@ export const line = (run: Run, planned: string, violations: ReadonlyArray<Violat
   )
 }
 
-/** What is told of a life. */
+/** What is told about a life. */
 const told: ReadonlyArray<readonly [of: (sample: Sample) => number, unit: string]> = [
   [({ heapBytes }) => heapBytes / 2 ** 20, "MiB of heap"],
   [({ bytes }) => bytes / 2 ** 20, "MiB resident"],
@@ -101,7 +101,7 @@ const excerpt = (run: Run, at: number): ReadonlyArray<string> => {
 
 const mostTold = 5
 
-/** Returns what is wrong in a run: of every check the first findings, with what happened around. */
+/** Returns what is wrong in a run: every check's first findings, with what happened around. */
 export const explain = (run: Run, violations: ReadonlyArray<Violation>): string => {
   const names = [...new Set(violations.map(({ check }) => check))]
   return names

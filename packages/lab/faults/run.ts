@@ -1,4 +1,4 @@
-/** A run: the world of a seed, its faults and its workload, and what is recorded of them. */
+/** A run: a seed's world, faults and workload, and what they leave in the record. */
 
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import { setTimeout as sleep } from "node:timers/promises"
@@ -42,7 +42,7 @@ const crowdKey = "crowd"
 const lazyKeys = lazyReaders.map(({ key }) => key)
 const keys = [...clientKeys, ...greedyKeys, ...readerKeys, crowdKey, ...lazyKeys, intruderKey]
 
-/** Three webhooks for each project: one that is well, and two of any manner. */
+/** Three webhooks for each project: one that is well, and two with any manners. */
 const createWebhooks = async ({ recorder, seed, world }: Scene): Promise<void> => {
   const choose = random(seed, "webhooks")
   for (const projectId of projects) {
@@ -70,8 +70,8 @@ const samplesOf = async ({ servers }: World) => {
 const samplingMillis = 20_000
 
 /**
- * Causes the faults of a schedule, with a calm before and after each episode, unless its time is over: on a busy
- * machine, processes take longer to start again. Tells of the last calm.
+ * Causes the faults in a schedule, with a calm before and after each episode, unless its time is over: on a busy
+ * machine, processes take longer to start again. Tells about the last calm.
  */
 const runFaults = async (
   world: World,
@@ -101,7 +101,7 @@ const work = async (calm: Scene, schedule: Schedule) => {
   let over = false
   let isLastCalm = false
   const scene: Scene = { ...calm, isOver: () => over }
-  // Afterwards, ends have most of their time before the run is over.
+  // Afterwards, ends have most time before the run is over.
   const ending: Scene = { ...calm, isOver: () => over || isLastCalm }
   const crowd = runCrowd(scene, crowdKey)
   const revoked = runRevoked(scene)
@@ -222,7 +222,7 @@ const leave = async ({ closeHost, database, hostLog, servers }: World) => {
   }
 }
 
-/** Performs the run of a seed. `slackMillis` is how much later than documented things may happen. */
+/** Performs a seed's run. `slackMillis` is how much later than documented things may happen. */
 export const perform = async (
   ground: Ground,
   seed: number,

@@ -25,7 +25,7 @@ const wanted = <A>(item: A | undefined): A => {
   return item
 }
 
-/** Replaces an item in one of the lists of a record by others, or by none. */
+/** Replaces an item in a record's list by others, or by none. */
 const replace = <K extends string, A, T extends Readonly<Record<K, ReadonlyArray<A>>>>(
   record: T,
   key: K,
@@ -33,7 +33,7 @@ const replace = <K extends string, A, T extends Readonly<Record<K, ReadonlyArray
   ...by: ReadonlyArray<A>
 ): T => ({ ...record, [key]: record[key].flatMap((item) => (item === old ? by : [item])) })
 
-/** Replaces a row of what the database holds in the end. */
+/** Replaces a row that the database holds in the end. */
 const replaceRow = <K extends keyof State, A>(
   run: Run & { readonly state: Readonly<Record<K, ReadonlyArray<NoInfer<A>>>> },
   key: K,
@@ -69,7 +69,7 @@ const extension = (run: Run) => {
   return { operation, row: wanted(run.state.audit.find(({ to }) => to === operation.endDate)) }
 }
 
-/** Two answered changes of one member, of which the second one found what the first one had set. */
+/** Two answered changes for one member: the second found what the first had set. */
 const succession = ({ operations, state }: Run) => {
   const changes = operations.filter(
     ({ action, idempotencyKey, status }) =>
@@ -87,7 +87,7 @@ const succession = ({ operations, state }: Run) => {
   return wanted(pairs[0])
 }
 
-/** The announcement of the last end of a membership. */
+/** The event that announces a membership's last end. */
 const announcement = (run: Run) =>
   wanted(
     announcementsOf(run).find(
@@ -99,7 +99,7 @@ const announcement = (run: Run) =>
     ),
   ).event
 
-/** A row of the audit trail about somebody who was erased later, and who that was. */
+/** An audit row about somebody who was erased later, and who that was. */
 const erasedRow = (run: Run) => {
   const granting = run.operations.filter(
     ({ action, status }) => status === 200 && (action === "grant" || action === "import"),
@@ -129,7 +129,7 @@ const arrival = (run: Run) => {
   )
 }
 
-/** A webhook of a receiver that is well, for which there is an event. */
+/** A webhook whose receiver is well, for which there is an event. */
 const addressed = (run: Run) => {
   const kept = new Set(run.state.webhooks.map(({ id }) => id))
   const changes = happened(run)
@@ -388,7 +388,7 @@ const spoiled = ({ spoil: by }: Sabotage, run: Run): Run | undefined => {
 const textsOf = ({ find: findIn }: Check, run: Run): ReadonlySet<string> =>
   new Set(findIn(run).map(({ text }) => text))
 
-/** What became of a falsification: `nothing` if the run has nothing that could be falsified like this. */
+/** What a falsification led to: `nothing` if the run has nothing that could be falsified like this. */
 type Outcome = "caught" | "missed" | "nothing"
 
 /** Tells whether its check finds something in the falsified run that it does not find in the run itself. */
@@ -399,7 +399,7 @@ export const outcomeOf = (one: Sabotage, run: Run): Outcome => {
   return [...textsOf(one.check, falsified)].every((text) => known.has(text)) ? "missed" : "caught"
 }
 
-/** Falsifies a run in each way that concerns a check, by the names of these ways. */
+/** Falsifies a run in each way that concerns a check, by name. */
 export const spoil = (check: Check, run: Run): ReadonlyArray<readonly [name: string, run: Run]> =>
   sabotages.flatMap((one) => {
     const by = one.check === check ? spoiled(one, run) : undefined
@@ -407,8 +407,8 @@ export const spoil = (check: Check, run: Run): ReadonlyArray<readonly [name: str
   })
 
 /**
- * Returns the names of the falsifications of some runs that were missed at least once or never caught,
- * and of checks that nothing falsifies.
+ * Names the falsifications that were missed in some run or never caught,
+ * and the checks that nothing falsifies.
  */
 export const uncaught = (
   outcomes: ReadonlyArray<ReadonlyMap<string, Outcome>>,

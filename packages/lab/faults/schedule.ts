@@ -1,4 +1,4 @@
-/** The schedule of a seed: which fault hits what, when and for how long. */
+/** A seed's schedule: which fault hits what, when and for how long. */
 
 import { type Hit, type KindName, kindNames, kinds } from "./kinds.ts"
 import { type Random, random } from "./random.ts"
@@ -13,7 +13,7 @@ type Episode = ReadonlyArray<Planned>
 /** What happens in a run. */
 export interface Schedule {
   readonly episodes: ReadonlyArray<Episode>
-  /** How far the clock of each server is off, in milliseconds. */
+  /** How far each server's clock is off, in milliseconds. */
   readonly clockOffsets: Readonly<Record<string, number>>
   /** Whether a Redis keeps the rate limits. */
   readonly hasLimiter: boolean
@@ -35,10 +35,10 @@ export interface Places {
   readonly hasRedis: boolean
 }
 
-/** How long all is well after each episode of a short run, in milliseconds. */
+/** How long all is well after each episode in a short run, in milliseconds. */
 export const calmMillis = 4500
 
-// Longer than faults need to heal and anything needs to happen, so that much of it is judged as without any fault.
+// Longer than faults need to heal and anything needs to happen, so that much is judged as without any fault.
 const longCalmMillis = 8000
 
 const warmUpMillis = 1000
@@ -59,7 +59,7 @@ const targetOf = (kind: KindName, places: Places, choose: Random): string | unde
   }
 }
 
-/** Whether two faults cannot happen at the same time, because one of them leaves the other no place. */
+/** Whether two faults cannot happen at the same time, because one leaves the other no place. */
 const exclude = (one: Planned, other: Planned): boolean => {
   const first = kinds[one.kind]
   const second = kinds[other.kind]
@@ -95,7 +95,7 @@ const episode = (
   })
   const pick = (index: number): KindName => names[index % names.length] ?? "sessionsEnded"
   const faults = [plan(pick(turn), begin, places, choose)]
-  // Half of all faults happen alone, which shows what each of them does.
+  // Half the faults happen alone, which shows what each does.
   const company = choose.chance(0.5) ? 0 : 1 + choose.below(3)
   for (let index = 0; index < company; index++) {
     const kind = pick(choose.below(names.length))
@@ -112,7 +112,7 @@ const longSeconds = 300
 const longPace = 8
 
 /**
- * Makes the schedule of a seed: the same seed makes the same schedule. Successive seeds lead with
+ * Makes a seed's schedule: the same seed makes the same schedule. Successive seeds lead with
  * successive kinds, so that a few seeds meet every kind. In a long run, only the first server is restarted, so
  * that the others show what time does to them, and a calm also lasts for the slack.
  */

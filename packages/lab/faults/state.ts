@@ -33,7 +33,7 @@ const statements = (schema: string): Readonly<Record<keyof State, string>> => ({
     FROM ${schema}.webhooks w JOIN ${schema}.projects p ON p.number = w.project_number`,
 })
 
-/** Reads the tables of a schema. */
+/** Reads a schema's tables. */
 export const readState = async ({ query }: Session, schema = "tenure"): Promise<State> => {
   const read = async <K extends keyof State>(name: K): Promise<State[K]> => {
     // Without the fields that are null.
@@ -63,7 +63,7 @@ export const countOpen = async ({ query }: Session): Promise<number> => {
   return row?.open ?? 0
 }
 
-/** Returns whether the end of a membership may still have to be announced, because a next check is due. */
+/** Returns whether an end may still have to be announced, because a next check is due. */
 export const isAnnouncing = async ({ query }: Session): Promise<boolean> => {
   const [row] = await query<{ readonly due: boolean }>(
     `SELECT EXISTS (SELECT FROM tenure.memberships WHERE next_check_at <= now())

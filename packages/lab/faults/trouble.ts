@@ -41,7 +41,7 @@ export interface Place {
   readonly projectId?: string | undefined
 }
 
-/** Tells whether a time of trouble is one for a place. */
+/** Tells whether trouble concerns a place. */
 export const concerns = (trouble: Trouble, place: Place): boolean =>
   (trouble.process === undefined || trouble.process === place.process) &&
   (trouble.projectId === undefined || trouble.projectId === place.projectId)
@@ -49,7 +49,7 @@ export const concerns = (trouble: Trouble, place: Place): boolean =>
 const known = new WeakMap<Run["faults"], ReadonlyArray<Trouble>>()
 
 /**
- * What the faults of a run may disturb, in the order in which it begins: worked out once for all that is judged. While
+ * What a run's faults may disturb, in the order in which it begins: worked out once for all that is judged. While
  * the limiter is away, limits are only less strict.
  */
 const troublesOf = ({ faults }: Run): ReadonlyArray<Trouble> => {

@@ -1,4 +1,4 @@
-/** A process that performs runs on a PostgreSQL of its own, for `main.ts`. */
+/** A process that performs runs on its own PostgreSQL, for `main.ts`. */
 
 import { startPostgres } from "@tenure/testing/postgres-server"
 import { appendHistories } from "../member-history.ts"
@@ -18,7 +18,7 @@ import { places } from "./world/world.ts"
 
 type Entries<M> = M extends ReadonlyMap<infer K, infer V> ? ReadonlyArray<readonly [K, V]> : never
 
-/** What is told of a run. */
+/** What is told about a run. */
 export interface Performed {
   readonly texts: ReadonlyArray<string>
   readonly violations: number
@@ -26,14 +26,14 @@ export interface Performed {
   readonly outcomes: Entries<ReturnType<typeof sabotage>>
 }
 
-/** What is told of a process in the end. */
+/** What is told about the process in the end. */
 export interface Ended {
   readonly texts: ReadonlyArray<string>
 }
 
 const [program = "", seconds, slack, isSabotaged, histories = ""] = process.argv.slice(2)
 
-// The processes of a crashed server lose nothing, with or without fsync.
+// A crashed server's processes lose nothing, with or without fsync.
 const server = await startPostgres({ settings: { ...settings, fsync: "off" } })
 
 /** What this process holds itself, which is also what the hosts have left in it. */

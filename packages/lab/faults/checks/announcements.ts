@@ -1,5 +1,5 @@
 /**
- * Every end of a membership is announced: its reminders and the end itself, each of them once, soon, and only
+ * Every end date is announced: its reminders and the end itself, each once, soon, and only
  * while the date holds. Of reminders that have come together, only the shortest is announced, and none whose time had
  * come when the date was set.
  */
@@ -26,14 +26,14 @@ export interface Announcement {
   readonly lead: number
   /** When it was decided. */
   readonly at: number
-  /** The same by the clock of the database, which may have been off by an hour. */
+  /** The same by the database's clock, which may have been off by an hour. */
   readonly byClock: number
   readonly sequence: number
 }
 
 const hourMillis = 3_600_000
 
-/** How far the clock of the database was off when it showed this time. A run takes less than an hour. */
+/** How far the database's clock was off when it showed this time. A run takes less than an hour. */
 const offOf = (run: Run, begin: number): ((byClock: number) => number) => {
   if (!run.faults.some(({ kind }) => kind === "databaseClockJumped")) return () => 0
   const middle = (begin + run.endedAt) / 2
@@ -54,7 +54,7 @@ const announcementOf = (event: Event, isOff: (byClock: number) => number): Annou
   }
 }
 
-/** All announcements, those of a member in their order. */
+/** All announcements, in order for each member. */
 export const announcementsOf = (run: Run): ReadonlyArray<Announcement> => {
   const isOff = offOf(run, beginOf(run))
   return run.state.events
@@ -95,7 +95,7 @@ const madeBy = ({ operation }: Write): number => {
 const latestOf = (run: Run, { endDate, first }: Period, lead: number): number =>
   deadline(run, Math.max(endDate - lead, madeBy(first)), longestDelayMillis)
 
-/** Whether the clock of the database was off after a change, so that a reminder's time may never have come. */
+/** Whether the database's clock was off after a change, so that a reminder's time may never have come. */
 const isShifted = ({ faults }: Run, { operation }: Write, endDate: number): boolean =>
   faults.some(
     ({ end, kind, start }) =>
@@ -131,7 +131,7 @@ const findMissing = (
 const textOf = ({ endDate, event, lead, userId }: Announcement): string =>
   `${event.id} announces ${dateText(endDate)} of ${userId} of ${event.projectId} ${lead} ms before`
 
-/** What is wrong with an announcement, given the one before it of the same date. */
+/** What is wrong with an announcement, given the one before it for the same date. */
 const problemOf = (
   run: Run,
   period: Period,
@@ -166,12 +166,12 @@ const findWrong = (
     return problem === undefined ? [] : [{ text: `${textOf(one)}, ${problem}`, at: one.at }]
   })
 
-/** What identifies an end date of a member: no two changes ask for the same one. */
+/** What identifies a member's end date: no two changes ask for the same one. */
 const refOf = (projectId: string, userId: string, endDate: number): string =>
   `${projectId} ${userId} ${endDate}`
 
 const find = (run: Run): ReadonlyArray<Finding> => {
-  // Events of somebody who is erased have no user.
+  // Events about somebody who is erased have no user.
   const erased = erasedOf(run)
   const isKnown = (projectId: string, userId: string | null): boolean =>
     userId !== null && !erased.has(memberOf({ projectId, userId }))

@@ -1,4 +1,4 @@
-/** What clients are answered, how fast, and how often: within the limits of their keys. */
+/** What clients are answered, how fast, and how often: within their keys' limits. */
 
 import { groupBy } from "effect/Array"
 import type { Check, Finding, Limit, Operation, Run } from "../history.ts"
@@ -79,7 +79,7 @@ export const healing = finding(
 
 /**
  * The most that a key may be admitted from one instant to another. While the database does not answer,
- * each process keeps limits of its own, and a crash of the database or of a process refills buckets.
+ * each process keeps its own limits, and a crash refills buckets.
  */
 const mostAdmitted = (
   { faults, processes, slackMillis }: Run,
@@ -133,12 +133,12 @@ export const limits: Check = {
   },
 }
 
-// Those that follow the feed have limits of their own, too.
+// Followers have further limits.
 const uncounted: ReadonlySet<string> = new Set(["poll", "listen", "subscribe", "follow"])
 
 /**
- * Whether the requests of a key, in the order of their starts, can have emptied its bucket when one of them
- * was refused. Each process counts for itself while the database is away, and none of them counts more.
+ * Whether a key's requests, ordered by their starts, can have emptied its bucket when one
+ * was refused. Each process counts for itself while the database is away, and none counts more.
  */
 const isExplained = (
   { capacity, perSecond }: Limit,
@@ -146,7 +146,7 @@ const isExplained = (
   { end, start }: Operation,
 ): boolean => {
   const taking = requests.filter((one) => one.status !== limited && one.start <= end)
-  // One of them was the first to find the bucket full.
+  // One was the first to find the bucket full.
   return taking.some((first) => {
     const most = taking.filter((one) => one.end >= first.start).length
     const refilled = (perSecond * Math.max(0, start - first.end)) / 1000
@@ -154,14 +154,14 @@ const isExplained = (
   })
 }
 
-// All sessions of the database know a new time by then.
+// All database sessions know a new time by then.
 const newsMillis = 2000
 
 // In this time, the bucket for bursts is full again.
 const refillMillis = 1000
 
 /**
- * Whether the clock of the database has jumped before a key was refused. The first request afterwards may find a
+ * Whether the database's clock has jumped before a key was refused. The first request afterwards may find a
  * bucket empty that was filled by another clock.
  */
 const isAfterJump = (

@@ -92,7 +92,7 @@ export interface Happened {
   readonly operation: Pick<Operation, "start" | "end">
 }
 
-/** What an event has in common with the operation that it tells of. */
+/** What an event has in common with its operation. */
 const markOf = ({ body }: Event): string | undefined => {
   const { data } = JSON.parse(body)
   return data.request_id ?? data.payment
@@ -113,7 +113,7 @@ export const happened = ({ operations, state }: Run): ReadonlyArray<Happened> =>
 // An announcement that was decided is made in this time.
 const announcedMillis = 1000
 
-/** The announcements of ends, for which nobody asks. */
+/** Announcements, for which nobody asks. */
 export const announced = (run: Run): ReadonlyArray<Happened> =>
   announcementsOf(run).map(({ at, event }) => ({
     event,
@@ -144,7 +144,7 @@ const findUnaddressed = (
   )
 }
 
-/** The first arrival of each event at each receiver. */
+/** When each event first arrived at each receiver. */
 const firstArrivals = ({ arrivals }: Run): ReadonlyMap<string, number> => {
   const first = new Map<string, number>()
   for (const { at, headers, url } of arrivals) {
@@ -229,7 +229,7 @@ export const deliveries: Check = { name: "every event is delivered or visibly fa
 
 /**
  * Another process may have an attempt in flight when the webhook is deleted, or start one that it has
- * claimed. It learns of the deletion within this time, unless a fault keeps the news from it.
+ * claimed. It learns about the deletion within this time, unless a fault keeps the news from it.
  */
 const newsMillis = 250
 

@@ -1,7 +1,7 @@
 /**
  * End dates are linearizable: each change took effect at one instant between its request and its answer, and
  * each read saw what held at one instant. The audit trail is the witness: it says which changes were made, in
- * which order, and what each of them found.
+ * which order, and what each found.
  */
 
 import { groupBy } from "effect/Array"
@@ -32,7 +32,7 @@ export const describe = ({ operation, row }: Write): string =>
 const textOf = ({ action, endDate, process, status, userId }: Operation): string =>
   `${action} ${userId ?? "all"} to ${dateText(endDate)} at ${process} was answered ${status}`
 
-/** Finds answered changes without all of their rows, and rows of changes that were refused. */
+/** Finds answered changes without all their rows, and refused changes with rows. */
 const findMissing = (run: Run): ReadonlyArray<Finding> => {
   const requests = requestsOf(run)
   const counts = new Map<Operation, number>()
@@ -84,7 +84,7 @@ const findReversed = ({ order }: History): ReadonlyArray<Finding> => {
   return []
 }
 
-/** What somebody read of a member: the end date, or that there is none. */
+/** What somebody read: a member's end date, or that there is none. */
 interface Read {
   readonly projectId: string
   readonly userId: string
@@ -136,7 +136,7 @@ const isFree = ({ operation, row }: Write): boolean =>
 
 /**
  * What held before an extension that expects no date, if bulk extensions that follow it in the trail came first: an
- * extension that waits while a bulk extension is made has its place before that. What the bulk extension made of the
+ * extension that waits while a bulk extension is made has its place before that. What the bulk extension made from the
  * date before has held until then.
  */
 const overtakenBy = (
@@ -163,7 +163,7 @@ const overtakenBy = (
   return spans
 }
 
-/** Returns when each of some changes, or one after it, had been answered; in the end, when none follows. */
+/** Returns when each change that counts, or one after it, had been answered; in the end, when none follows. */
 const answeredFrom = (
   order: ReadonlyArray<Write>,
   counts: (write: Write) => boolean,
@@ -176,7 +176,7 @@ const answeredFrom = (
   return [...answers.toReversed(), Infinity]
 }
 
-/** Returns what can have held, in this order: what was before all changes, and what each of them left. */
+/** Returns what can have held, in this order: what was before all changes, and what each left. */
 const spansOf = ({ order }: History): ReadonlyArray<Span> => {
   const ends = answeredFrom(order, () => true)
   const overwrittenAt = answeredFrom(order, ({ row }) => !isOfAll(row))
@@ -198,7 +198,7 @@ const spansOf = ({ order }: History): ReadonlyArray<Span> => {
  */
 const findStale = (reads: ReadonlyArray<Read>, history: History): ReadonlyArray<Finding> => {
   const spans = spansOf(history)
-  /** What was seen, in the order of the answers, and the latest of all that had been seen by then. */
+  /** What was seen, ordered by the answers, and the latest that had been seen by then. */
   const seen: Array<{ readonly end: number; readonly latest: number }> = []
   return reads
     .toSorted((one, other) => one.end - other.end)

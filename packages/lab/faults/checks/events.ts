@@ -1,5 +1,5 @@
 /**
- * One event for one change: none is lost, doubled or invented. One change for one idempotency key, and no trace of a
+ * One event for one change: none is lost, doubled or invented. One change for one idempotency key, and no trace left by a
  * person who was erased.
  */
 
@@ -38,7 +38,7 @@ const modes: Readonly<Record<string, string>> = {
   bulk_extended_by: "extend_by",
 }
 
-/** What an event tells of a change, as text. */
+/** What an event tells about a change, as text. */
 const tellsOf = (event: StoredEvent, show: Show): string => {
   const { projectId, type } = event
   const data = dataOf(event)
@@ -55,7 +55,7 @@ const tellsOf = (event: StoredEvent, show: Show): string => {
   ])
 }
 
-/** What the event of a change has to tell. */
+/** What a change's event has to tell. */
 const expectedOf = ({ action, projectId, requestId, to, userId }: AuditRow, show: Show) => {
   const date = to === undefined ? undefined : new Date(to).toISOString()
   const mode = modes[action]
@@ -65,7 +65,7 @@ const expectedOf = ({ action, projectId, requestId, to, userId }: AuditRow, show
   return JSON.stringify([projectId, typeOf[action], user, date, mode, id, undefined])
 }
 
-/** What the event of an import of so many memberships has to tell. */
+/** What an import's event has to tell. */
 const expectedOfImport = (projectId: string, requestId: string | undefined, total: number) => {
   const none = [undefined, undefined, undefined]
   return JSON.stringify([projectId, knownEventTypes.imported, ...none, requestId, total])

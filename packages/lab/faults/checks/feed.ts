@@ -1,5 +1,5 @@
 /**
- * Every reader of the feed gets every event of its project: soon, once, and not before another that had
+ * Every reader gets every event in its project: soon, once, and not before another that had
  * happened earlier. Only what came after its last cursor may come again.
  */
 

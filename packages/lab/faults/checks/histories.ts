@@ -1,6 +1,6 @@
 /**
  * What happened to each member, in the order in which it took effect. The audit trail says so, and for
- * erasures, of which it keeps no user, the sequence of their events.
+ * erasures, for which it keeps no user, the sequence of their events.
  */
 
 import { groupBy } from "effect/Array"
@@ -9,16 +9,16 @@ import type { AuditRow, Event, Operation, Run } from "../history.ts"
 /** A change that was made, and the request for it, unless it was made before the run. */
 export interface Write {
   readonly row: AuditRow
-  /** Repetitions of a request are one: from the first of them to the first answer. */
+  /** Repetitions are one request: from the first to the first answer. */
   readonly operation: Operation | undefined
   /** The end date afterwards; `undefined` if the user is no member. */
   readonly after: number | undefined
   readonly ledger: Ledger
 }
 
-/** What the end date of a member follows from. */
+/** What a member's end date follows from. */
 export interface Ledger {
-  /** The date of the last change of the member alone; `undefined` if the user is no member. */
+  /** The date that was last set for the member alone; `undefined` if the user is no member. */
   readonly ownDate: number | undefined
   /** The bulk extensions since then that are not undone. */
   readonly bulkExtensions: ReadonlyArray<AuditRow>
@@ -37,7 +37,7 @@ export interface History {
 export const isAnnouncement = ({ action }: AuditRow): boolean =>
   action === "expiring" || action === "expired"
 
-/** Whether a row is of all memberships of a project. */
+/** Whether a row is about all memberships in a project. */
 export const isOfAll = ({ action }: AuditRow): boolean => action.startsWith("bulk_")
 
 const writes: ReadonlySet<string> = new Set([
@@ -50,7 +50,7 @@ const writes: ReadonlySet<string> = new Set([
   "erase",
 ] satisfies ReadonlyArray<Operation["action"]>)
 
-/** Joins the attempts of one request: what it did was done before its first answer. */
+/** Joins attempts at one request: what it did was done before its first answer. */
 const joined = (attempts: readonly [Operation, ...ReadonlyArray<Operation>]): Operation => {
   const [first] = attempts
   const answered = attempts.filter(({ status }) => status === 200)
@@ -68,7 +68,7 @@ const requestOf = (operation: Operation): string => {
   return JSON.stringify([key, idempotencyKey, action, projectId, userId, endDate ?? members])
 }
 
-/** Returns all requests for changes of memberships, each with all its repetitions. */
+/** Returns all requests that change memberships, each with all its repetitions. */
 export const requestsOf = ({ operations }: Run): ReadonlyArray<Operation> => {
   const changes = operations.filter(({ action }) => writes.has(action))
   const single = changes.filter(({ idempotencyKey }) => idempotencyKey === undefined)
@@ -76,7 +76,7 @@ export const requestsOf = ({ operations }: Run): ReadonlyArray<Operation> => {
   return [...single, ...Object.values(groupBy(keyed, requestOf)).map(joined)]
 }
 
-/** What an operation asks for, and of whom. */
+/** What an operation asks for, and for whom. */
 interface Asked {
   readonly operation: Operation
   readonly userId: string | undefined
@@ -116,7 +116,7 @@ export const join = (
 /** What an event says. */
 export const dataOf = ({ body }: Event): Readonly<Record<string, unknown>> => JSON.parse(body).data
 
-/** Returns the sequences of changes, as their events tell them, by the ids of the requests. */
+/** Returns the sequence that each event tells, by its request's id. */
 const sequencesOf = ({ state }: Run): ReadonlyMap<string | undefined, number> =>
   new Map(
     state.events.flatMap((event) => {
@@ -165,7 +165,7 @@ const bulkExtended = (date: number, { action, extendBy = 0, to = date }: AuditRo
 export const endDateOf = ({ bulkExtensions, ownDate }: Ledger): number | undefined =>
   ownDate === undefined ? undefined : bulkExtensions.reduce(bulkExtended, ownDate)
 
-/** Puts erasures between the other changes of the member, by their sequences. */
+/** Puts erasures between the member's other changes, by their sequences. */
 const ordered = (
   rows: ReadonlyArray<Joined>,
   erasures: ReadonlyArray<Joined>,
@@ -195,7 +195,7 @@ export const memberOf = (item: {
   readonly userId?: string | undefined
 }): string => `${item.projectId} ${item.userId}`
 
-/** Returns the history of every member that there was. */
+/** Returns every member's history. */
 export const historiesOf = (run: Run): ReadonlyArray<History> => {
   const sequences = sequencesOf(run)
   const joinedRows = join(run.state.audit, requestsOf(run))

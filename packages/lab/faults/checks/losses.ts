@@ -55,7 +55,7 @@ export const lossesOf = (
 export const isNothing = (losses: Losses): boolean =>
   Object.values(losses).every((count) => count === 0)
 
-/** Returns the longest time without one of the instants, which are in order, from one instant to another. */
+/** Returns the longest time without an instant, from one to another. The instants are in order. */
 export const longestSilence = (
   instants: ReadonlyArray<number>,
   from: number,

@@ -47,7 +47,7 @@ export const intrusions: Check = {
       })),
 }
 
-// The default of `SHUTDOWN_TIMEOUT`.
+// The default `SHUTDOWN_TIMEOUT`.
 const longestExitMillis = 20_000
 
 export const exits: Check = {
@@ -60,7 +60,7 @@ export const exits: Check = {
       })),
 }
 
-// Many secrets begin alike. Without this beginning, a log has none of them.
+// Many secrets begin alike. Without this beginning, a log has no such secret.
 const beginLength = 6
 
 export const logs: Check = {
@@ -111,7 +111,7 @@ export const livesOf = (samples: ReadonlyArray<Sample>): ReadonlyArray<Life> =>
 export const ageOf = ({ samples }: Life): number =>
   (samples.at(-1)?.at ?? 0) - (samples[0]?.at ?? 0)
 
-/** Returns the median of what the samples in a third of a life say. */
+/** Returns the median that the samples in a third of a life say. */
 export const medianOf = (
   { samples }: Life,
   third: 0 | 1 | 2,
@@ -141,7 +141,7 @@ export const sizes: Check = {
   },
 }
 
-/** What is judged of a sample, and by how much it may grow from the middle third of a life to its last third. */
+/** What is judged in a sample, and by how much it may grow from the middle third of a life to its last. */
 const measures = [
   { name: "bytes of heap", most: 8 * 2 ** 20, of: ({ heapBytes }: Sample) => heapBytes },
   { name: "resident bytes", most: 64 * 2 ** 20, of: ({ bytes }: Sample) => bytes },

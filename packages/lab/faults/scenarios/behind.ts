@@ -1,5 +1,5 @@
 /**
- * A reader that is far behind: it goes on from the oldest of many events, by polls and by a stream, while
+ * A reader that is far behind: it goes on from the oldest event, by polls and by a stream, while
  * another one reads nothing: `npm run behind -- --events 1000000`. Fails if an event is missing, comes
  * twice, or if the server takes more memory than it may.
  */
@@ -18,12 +18,12 @@ import type { Scenario } from "../world/stage.ts"
 // The most that the server may take beyond what it takes at the beginning.
 const mostGrownBytes = 200 * 2 ** 20
 
-// Events of one transaction.
+// Events in one transaction.
 const batch = 5000
 
 const projectId = "p1"
 
-/** Reads a number of events from the oldest one on. Returns how many came, and how many came again. */
+/** Reads so many events from the oldest one on. Returns how many came, and how many came again. */
 const readAll = async (url: string, token: string, events: number, follow: Follow) => {
   const seen = new Set<string>()
   let repeated = 0

@@ -1,5 +1,5 @@
 /**
- * A host that changes memberships in a folder until it is killed, and prints the reason of each change
+ * A host that changes memberships in a folder until it is killed, and prints the reason for each change
  * that was answered: `node changing.ts FOLDER SEED`.
  */
 

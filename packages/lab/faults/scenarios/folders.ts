@@ -22,7 +22,7 @@ import type { Scenario } from "../world/stage.ts"
 
 const program = fileURLToPath(new URL("changing.ts", import.meta.url))
 
-// The webhook of the project gets the events of all changes.
+// The project's webhook gets the events for all changes.
 const projectId = "p1"
 
 /** The members, who are changed at the same time. */
@@ -30,7 +30,7 @@ export const userIds = ["1001", "1002", "1003", "1004"] as const
 
 const mostOfSeed = 1_000_000
 
-/** A change of a member: the later it is made, the later the end date. Its row and its event have the reason. */
+/** A change for a member: the later it is made, the later the end date. Its row and its event have the reason. */
 export const changeOf = (seed: number, userId: string, number: number) => ({
   projectId,
   userId,
@@ -49,14 +49,14 @@ interface Found {
 /** What the next process finds. */
 export interface Content {
   readonly found: ReadonlyArray<Found>
-  /** The members whose end date is not that of their last change. */
+  /** The members whose end date is not that from their last change. */
   readonly untrue: ReadonlyArray<{ readonly user: string }>
 }
 
 const isWhole = ({ changes, deliveries, events }: Found): boolean =>
   changes === 1 && events === 1 && deliveries === 1
 
-/** The change of a member that may be there without having been answered. */
+/** The member's change that may be there without having been answered. */
 const nextOf = (seed: number, answered: ReadonlySet<string>, userId: string): string => {
   let number = 1
   while (answered.has(changeOf(seed, userId, number).reason)) number++
@@ -66,8 +66,8 @@ const nextOf = (seed: number, answered: ReadonlySet<string>, userId: string): st
 /**
  * Returns what must not be.
  *
- * @param before - the reasons of the changes that were there before the seed's
- * @param answered - the reasons of those that were answered
+ * @param before - the reasons for the changes that were there before the seed's
+ * @param answered - the reasons for those that were answered
  */
 export const compare = (
   seed: number,
@@ -115,7 +115,7 @@ const isRefused = (path: string): Promise<boolean> =>
 
 type Host = ChildProcess & { readonly stdout: NodeJS.ReadableStream }
 
-/** Starts a host, and kills it at the moment of the seed. Returns what it answered. */
+/** Starts a host, and kills it at the seed's moment. Returns what it answered. */
 const kill = async (path: string, seed: number) => {
   const choose = random("kill", seed)
   const host: Host = spawn(
@@ -124,7 +124,7 @@ const kill = async (path: string, seed: number) => {
     { stdio: ["ignore", "pipe", "inherit"] },
   )
   const exit = once(host, "exit")
-  // A quarter are killed after a time, most of them while they open the folder, and the others in a change.
+  // A quarter are killed after a time, mostly while they open the folder, and the others in a change.
   const killed = choose.chance(0.25)
     ? sleep(choose.between(200, 3000)).then(() => host.kill("SIGKILL"))
     : undefined
@@ -147,8 +147,8 @@ const kill = async (path: string, seed: number) => {
 }
 
 /**
- * Prepares an empty folder, and returns what kills the host of a seed. That returns how many changes were answered,
- * how many there are, at most one more of each member, and what must not be.
+ * Prepares an empty folder, and returns what kills a seed's host. That returns how many changes were answered,
+ * how many there are, at most one more for each member, and what must not be.
  */
 export const startFolder = async (path: string) => {
   const tenure = await createTenure({ stores: embedded({ path }), webhooks: { dispatch: false } })

@@ -12,10 +12,10 @@ import { endDate, invoiceOf, member, nameOf } from "./payments.ts"
 
 const [, , url = "", seed = ""] = process.argv
 const choose = random("payer", seed)
-// Half of all hosts end while they commit, the fifth step.
+// Half the hosts end while they commit, the fifth step.
 const steps = { done: 0, last: Math.min(4, choose.below(8)) }
 
-// From before the statement of the last step arrives until after it is answered.
+// From before the last step's statement arrives until after it is answered.
 const mostMillis = 6
 
 /** Sends a statement, and waits for its answer unless it is the last one. */

@@ -16,7 +16,7 @@ import type { Scenario, Stage } from "../world/stage.ts"
 
 const payer = fileURLToPath(new URL("payer.ts", import.meta.url))
 
-// The webhook of the project gets the events of all payments.
+// The project's webhook gets the events for all payments.
 const projectId = "p1"
 
 export const endDate = Date.UTC(2040, 0, 1)
@@ -42,7 +42,7 @@ const counts = `
 const all = JSON.stringify({ payments: 1, changes: 1, extended: 1, events: 2, deliveries: 2 })
 const nothing = all.replaceAll(/\d/g, "0")
 
-/** Prepares an empty database, and returns what runs the payment of a seed and tells what is left of it. */
+/** Prepares an empty database, and returns what runs a seed's payment and tells what is left. */
 export const startPayments = async ({ own }: Pick<Stage, "own">, url: string) => {
   const tenure = own(
     await createTenure({ stores: postgres({ url }), webhooks: { dispatch: false } }),

@@ -13,7 +13,7 @@ import { connectTo } from "../world/database.ts"
 import type { Server } from "../world/server.ts"
 import type { Scenario } from "../world/stage.ts"
 
-// The longest time between a request and the end of its server, in milliseconds.
+// The longest time from a request until its server ends, in milliseconds.
 const mostMillis = 40
 
 const token = "repeating"
@@ -97,7 +97,7 @@ export const run: Scenario = async (stage, args) => {
     const kind = choose.pick(["extend", "extendAll", "create", "delete"] as const)
     const removed = kind === "delete" ? await newWebhook() : ""
     const request = { ...requestOf(kind, seed, removed), idempotencyKey: `seed-${seed}` }
-    // The first request of a process is slow, and most kills would come before its statement.
+    // A process's first request is slow, and most kills would come before its statement.
     const warmUp = { ...request, path: "/v2/warm-up" }
     await Promise.all(Array.from({ length: 3 }, () => send(victim.url, warmUp)))
     const before = await counted()

@@ -13,7 +13,7 @@ import { makeSend } from "../workload/http.ts"
 import { type Scenario, makeStage } from "../world/stage.ts"
 import { type Broken, type Manner, startBalancer } from "./balancer.ts"
 
-// Between a server that is back and the end of the next one.
+// From when a server is back until the next one ends.
 const settleMillis = 1500
 
 const steadyClients = 8
@@ -34,7 +34,7 @@ const increment = (counts: Map<string, number>, name: string): void =>
 
 /**
  * Sends until the signal, over connections that are kept: some clients without a pause, others all at once from time
- * to time. Returns the number of requests, and each response that was not a 200, or the error in its place, with how
+ * to time. Returns how many requests there were, and each response that was not a 200, or the error in its place, with how
  * often it was seen.
  */
 const sendUntil = async (signal: AbortSignal, url: string, choose: Random) => {
@@ -148,7 +148,7 @@ export const run: Scenario = async (_, args) => {
       seed: { type: "string", default: "1" },
       /** `probing` or `passive`; both by default. */
       manner: { type: "string", default: "both" },
-      /** `DRAIN_DELAY` of the servers. */
+      /** The servers' `DRAIN_DELAY`. */
       drain: { type: "string", default: "3" },
     },
   })

@@ -1,9 +1,9 @@
 /**
  * Breaks servers, database and network by seed, and checks what clients and receivers see. Fails if
- * anything is wrong. With `--jobs`, so many seeds run at the same time, each on a PostgreSQL of its own. With
+ * anything is wrong. With `--jobs`, so many seeds run at the same time, each on its own PostgreSQL. With
  * `--slack`, things may happen that many seconds later than documented, because others keep the machine
  * busy. With `--sabotage` it falsifies what it has recorded instead, to prove that every check can fail.
- * `--histories FILE` appends the history of each membership to a file.
+ * `--histories FILE` appends each membership's history to a file.
  */
 
 import { fork } from "node:child_process"
@@ -43,7 +43,7 @@ export const run: Scenario = async (stage, args) => {
   let failures = 0
   const waiting = [...seeds]
 
-  /** Has a process of its own perform one seed after the other, until none is left. */
+  /** Has another process perform one seed after the other, until none is left. */
   const work = async (): Promise<void> => {
     const options = [
       program,

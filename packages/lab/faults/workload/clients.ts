@@ -1,4 +1,4 @@
-/** Clients of the servers, over HTTP. */
+/** Clients, over HTTP. */
 
 import { randomUUID } from "node:crypto"
 import { get } from "node:http"
@@ -23,11 +23,11 @@ interface Client extends Actor {
   readonly key: string
   /** The webhooks that it has created and not deleted. */
   readonly webhooks: Array<Owned>
-  /** The URLs of webhooks that may be there, because nothing was answered. */
+  /** URLs of webhooks that may be there, because nothing was answered. */
   readonly uncertain: Set<string>
 }
 
-/** A webhook of a client. */
+/** A client's webhook. */
 interface Owned {
   readonly id: string
   readonly projectId: string
@@ -53,17 +53,17 @@ const webhookOf = (data: unknown): Webhook | undefined => {
 const instantOf = (date: unknown): number | undefined =>
   typeof date === "string" ? Date.parse(date) : undefined
 
-/** What is asked, and of which kind it is. */
+/** What is asked, and what is known about it. */
 interface Question extends Omit<Request, "path" | "token">, Omit<Asked, "expected" | "process"> {
   /** Within the project. */
   readonly path: string
   /** Default: 200. */
   readonly expected?: ReadonlyArray<number>
-  /** Tells what an answer says beyond its status: of a webhook, or of end dates. */
+  /** Tells what an answer says beyond its status: a webhook, or end dates. */
   readonly learn?: (data: unknown, error: unknown) => Partial<Operation> | void
 }
 
-/** Asks any of the hosts. */
+/** Asks any host or server. */
 const ask = (client: Client, question: Question): Promise<Operation> => {
   const { choose, key, recorder, send, world } = client
   const { body, expected = [200], idempotencyKey, learn, method, path: within, ...known } = question
@@ -81,7 +81,7 @@ const mostAttempts = 6
 const tooLate = 422
 const open: ReadonlySet<number> = new Set([0, 429, 503])
 
-/** Asks with an idempotency key until there is an answer, each time any of the servers. */
+/** Asks with an idempotency key until there is an answer, each time any server. */
 const askOnce = async (client: Client, question: Question, key: string): Promise<void> => {
   const keyed = {
     ...question,
@@ -149,7 +149,7 @@ const extendAll = (client: Client, projectId: string): Promise<void> => {
   })
 }
 
-// Each has a history, and the ends of all are announced together.
+// Each has a history, and all ends are announced together.
 const mostImported = 40
 
 /** Imports new members, and some that there may be already. */
@@ -224,7 +224,7 @@ const listMembers = (client: Client, projectId: string): Promise<Operation> => {
 const mannerOf = (choose: Random): Manner =>
   choose.chance(0.5) ? "fast" : (manners[choose.below(manners.length)] ?? "fast")
 
-// A project may have 50, and all of them get all its events.
+// A project may have 50, and each gets all its events.
 const mostWebhooks = 3
 
 const createWebhook = async (client: Client, projectId: string): Promise<void> => {
@@ -257,7 +257,7 @@ const deleteWebhook = async (client: Client): Promise<void> => {
   if (open.has(status)) client.webhooks.push({ id, isAskedAgain: true, projectId })
 }
 
-/** Lists webhooks. Those of which nothing was answered become the client's own. */
+/** Lists webhooks. Those without an answer become the client's own. */
 const listWebhooks = (client: Client, projectId: string): Promise<Operation> =>
   ask(client, {
     action: "listWebhooks",
@@ -306,7 +306,7 @@ const step = (client: Client): Promise<unknown> => {
 
 const warmUpRounds = 10
 
-/** Asks every server a few times, since the first answers of a process take longer. */
+/** Asks every server a few times, since a process's first answers take longer. */
 export const warmUp = async ({ servers, tokens }: World): Promise<void> => {
   const { close, send } = makeSend()
   const [token = ""] = Object.values(tokens)
@@ -327,7 +327,7 @@ export const runClient = async (scene: Scene, key: string): Promise<void> => {
   close()
 }
 
-/** Exceeds the limits of its keys, at all servers at once. */
+/** Exceeds its keys' limits, at all servers at once. */
 export const runGreedyClient = async (scene: Scene, keys: ReadonlyArray<string>): Promise<void> => {
   const on = actor(scene, "greedy")
   const { close, send } = makeSend()

@@ -74,7 +74,7 @@ const revoke = async (on: Actor, follow: Follow): Promise<Revocation> => {
   return { revoked: now(), ended: (await staying).to }
 }
 
-/** Revokes keys of each transport while they follow the feed, one after the other. */
+/** Revokes keys while they follow the feed, one after the other. */
 export const runRevoked = async (scene: Scene): Promise<ReadonlyArray<Revocation>> => {
   const revocations: Array<Revocation> = []
   const run = (follow: Follow) => {
@@ -85,7 +85,7 @@ export const runRevoked = async (scene: Scene): Promise<ReadonlyArray<Revocation
   return revocations
 }
 
-/** What asks for the feed of a project by each transport. */
+/** What asks for a project's feed by each transport. */
 const requests = {
   stream: (hostname: string, projectId: string, token: string): ReadonlyArray<string | Buffer> => [
     `GET /v2/projects/${projectId}/events?after=start HTTP/1.1\r\nHost: ${hostname}\r\n` +

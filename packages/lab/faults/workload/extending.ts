@@ -1,4 +1,4 @@
-/** Clients that extend memberships at servers, and followers of the feed, which begin anew if their cursor expires. */
+/** Clients that extend memberships at servers, and followers, which begin anew if their cursor expires. */
 
 import { setTimeout as sleep } from "node:timers/promises"
 import type { Got, Operation, Reader } from "../history.ts"

@@ -1,4 +1,4 @@
-/** Ways to follow the feed of a project: by polls, by Server-Sent Events, and by WebSocket. */
+/** Ways to follow a project's feed: by polls, by Server-Sent Events, and by WebSocket. */
 
 import { request as get } from "node:http"
 import { WebSocket } from "ws"
@@ -10,7 +10,7 @@ import { type Send, fieldOf } from "./http.ts"
 interface Subscription {
   readonly url: string
   readonly projectId: string
-  /** The types of events to follow; all if missing. */
+  /** The event types to follow; all if missing. */
   readonly types?: ReadonlyArray<string> | undefined
   readonly token: string
   readonly cursor: string
@@ -18,7 +18,7 @@ interface Subscription {
   readonly onMessage: (message: Message) => void
 }
 
-/** A message of the server. */
+/** A server's message. */
 interface Message {
   /** The event, if it brings one; also anything else that is not expected. */
   readonly event?: unknown
@@ -27,7 +27,7 @@ interface Message {
 }
 
 export interface Ended {
-  /** The status of the answer; 0 if there was none. */
+  /** The answer's status; 0 if there was none. */
   readonly status: number
   /** When the answer began, and when the connection ended. */
   readonly from: number
@@ -45,10 +45,10 @@ interface Following {
 
 export type Follow = (subscription: Subscription) => Following
 
-/** The statuses of connections that are admitted: of a stream, and of a WebSocket. */
+/** The statuses of connections that are admitted: streams, and WebSockets. */
 export const admitted: ReadonlyArray<number> = [200, 101]
 
-/** The id of an event. */
+/** An event's id. */
 const idOf = (event: unknown): string => String(fieldOf(event, "id") ?? "an event without an id")
 
 /** Reads over one connection. Events settle with the cursor that follows them: those after it come again. */
@@ -182,7 +182,7 @@ export const subscribe: Follow = ({ cursor, onMessage, projectId, signal, token,
     if (fieldOf(frame, "type") === "ping") send({ type: "pong" })
     else onMessage(messageOf(frame))
   })
-  // The library tells of the end only when another connection may have its slot already.
+  // The library tells about the end only when another connection may have its slot already.
   let over: number | undefined
   socket.on("upgrade", ({ socket: connection }) => connection.once("end", () => (over = now())))
   const ended = new Promise<Ended>((resolve) => {

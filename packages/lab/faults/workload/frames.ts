@@ -1,4 +1,4 @@
-/** Frames of WebSocket connections (RFC 6455) by hand, right and wrong ones. */
+/** WebSocket frames (RFC 6455) by hand, right and wrong ones. */
 
 /** Asks for a WebSocket connection to the feed. */
 export const handshake = (hostname: string, token: string): string =>
@@ -24,7 +24,7 @@ const lengthOf = (length: number, mask: number): Buffer => {
   return bytes
 }
 
-/** The header of a frame. The mask, if there is one, changes nothing. */
+/** A frame's header. The mask, if there is one, changes nothing. */
 export const header = (
   opcode: number,
   length: number,

@@ -39,7 +39,7 @@ const statuses: Readonly<Record<string, number>> = {
   BulkExtensionSettled: 409,
 }
 
-/** The answer of the API in place of a failed call. */
+/** The API's answer instead of a failed call. */
 export const refused = (fault: unknown): Answered => {
   const tag = Predicate.hasProperty(fault, "_tag") ? String(fault._tag) : ""
   const status = statuses[tag] ?? 500
@@ -59,7 +59,7 @@ const call = <A>(
     perform().then((found) => ({ status: 200, ...learn(found) }), refused),
   )
 
-/** Makes a change, with the id of a request. */
+/** Makes a change, with a request id. */
 const change = (
   on: Host,
   { requestId = randomUUID(), ...asked }: Call,
@@ -86,10 +86,10 @@ const extendAll = (on: Host, asked: Omit<Call, "action"> & { readonly endDate: n
     return on.world.tenure.memberships.extendAll({ projectId, endDate, mode }, origin)
   })
 
-// Few, because each has a history, and a bulk extension announces the ends of all.
+// Few, because each has a history, and a bulk extension announces all ends.
 const mostUsers = 40
 
-/** Grants a membership that nobody else knows of, and ends it. */
+/** Grants a membership that nobody else changes, and ends it. */
 const comeAndGo = async (on: Actor, projectId: string): Promise<void> => {
   const userId = String(2_000_000 + on.choose.below(mostUsers))
   const granted = await grant(on, projectId, userId, anyDate(on).endDate)
@@ -178,7 +178,7 @@ const lengthenAll = (on: Host, projectId: string, requestId: string) =>
     requestId,
   })
 
-/** Undoes the bulk extension of a request, if its id can be found out. Returns whether it was tried. */
+/** Undoes a request's bulk extension, if its id can be found out. Returns whether it was tried. */
 const undo = async (on: Host, projectId: string, subject: string): Promise<boolean> => {
   const { memberships } = on.world.tenure
   const made = await memberships.bulkExtensions({ projectId, limit: 10 }).catch(() => [])
@@ -194,8 +194,8 @@ const undo = async (on: Host, projectId: string, subject: string): Promise<boole
 const readings = 4
 
 /**
- * Extends all members of a project, without shortening any, undoes that now and then, and reads their end dates: also
- * while changes of single members wait for a lock.
+ * Extends all members in a project, without shortening any, undoes that now and then, and reads their end dates: also
+ * while changes for single members wait for a lock.
  */
 export const runBulkHost = async (scene: Scene): Promise<void> => {
   const on = actor(scene, "bulk")
@@ -217,7 +217,7 @@ export const runBulkHost = async (scene: Scene): Promise<void> => {
 // With that, all reminders have their time.
 const longestAheadMillis = 6000
 
-/** Grants memberships and sets end dates, most of them so near that they come before the next change. */
+/** Grants memberships and sets end dates, mostly so near that they come before the next change. */
 export const runEnding = (scene: Scene): Promise<void> => {
   const on = actor(scene, "ending")
   const { choose, recorder } = on
@@ -235,14 +235,14 @@ export const runEnding = (scene: Scene): Promise<void> => {
   return repeat(on, step, 50, 400)
 }
 
-// Less than the shortest reminder, so that only the end of each member is announced.
+// Less than the shortest reminder, so that only each member's end is announced.
 const rushAheadMillis = 700
 
 // Longer than the processes take until each has looked for ends.
 const rushMillis = 700
 
 /**
- * Has the members of many projects end at the same moment, and extends all of them while that is announced,
+ * Has members in many projects end at the same moment, and extends them all while that is announced,
  * without shortening any.
  */
 export const runRush = (scene: Scene): Promise<void> => {
@@ -297,7 +297,7 @@ const publishHeld = async (
   }
 }
 
-/** Publishes events in transactions of its own, which stay open while others commit. */
+/** Publishes events in transactions, which stay open while others commit. */
 export const runLateHost = (scene: Scene, name: string): Promise<void> => {
   const on = actor(scene, name)
   const { choose, recorder, world } = on

@@ -1,4 +1,4 @@
-/** Requests of the API over HTTP, and their answers. */
+/** API requests over HTTP, and their answers. */
 
 import { Agent, request as send } from "node:http"
 import { text } from "node:stream/consumers"
@@ -22,7 +22,7 @@ export interface Request {
   readonly method: string
   readonly path: string
   readonly token: string
-  /** An object that is sent as JSON, or lines of JSON. */
+  /** An object that is sent as JSON, or JSON lines. */
   readonly body?: object | string | undefined
   readonly idempotencyKey?: string | undefined
 }
@@ -42,7 +42,7 @@ const parse = (body: string): unknown => {
   }
 }
 
-/** Returns a field of a value, if it is an object that has it. */
+/** Returns a value's field, if it is an object that has it. */
 export const fieldOf = (value: unknown, name: string): unknown =>
   Predicate.hasProperty(value, name) ? value[name] : undefined
 
@@ -66,7 +66,7 @@ const read = (status: number, body: string, isReplayed: boolean): Answer => {
 // Connections that are used once.
 const fresh = new Agent({ keepAlive: false })
 
-/** Sends a request over a connection of an agent. */
+/** Sends a request over an agent's connection. */
 const sendOnce = (
   url: string,
   question: Request,

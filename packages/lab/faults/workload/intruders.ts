@@ -1,4 +1,4 @@
-/** Clients that send what is no frame of the protocol, which must disturb nobody else. */
+/** Clients that send what is no frame, which must disturb nobody else. */
 
 import { connect } from "node:net"
 import { setTimeout as sleep } from "node:timers/promises"
@@ -15,7 +15,7 @@ export const intruderKey = "intruder"
 interface Manner {
   readonly sent: string
   readonly bytes: (choose: Random) => Buffer
-  /** Whether the client ends its half of the connection afterwards. Default: `false`. */
+  /** Whether the client half-closes the connection afterwards. Default: `false`. */
   readonly isHalfClosed?: boolean
   /** Whether the server waits for more, until it has waited for a subscription for too long. Default: `false`. */
   readonly isTolerated?: boolean
@@ -29,7 +29,7 @@ const many = (count: number, one: Buffer): Buffer =>
 
 const subscription = text(JSON.stringify({ type: "subscribe", project: places.projects[0] }))
 
-// The first byte of a frame that uses the bits that are reserved.
+// A frame's first byte, with all reserved bits.
 const reserved = Buffer.from([0xff])
 
 // The most that a frame may hold, and more.
@@ -107,7 +107,7 @@ const intrude = async (
   return isAdmitted && !isTolerated ? { sent, at, ended } : undefined
 }
 
-/** Has one client of each manner at work. */
+/** Has one client with each manner at work. */
 export const runIntruders = async (scene: Scene): Promise<ReadonlyArray<Intrusion>> => {
   const intrusions: Array<Intrusion> = []
   const run = (manner: Manner) => {

@@ -1,4 +1,4 @@
-/** Readers of the feed: each goes on from its cursor, at any process. */
+/** Readers: each goes on from its cursor, at any process. */
 
 import { setTimeout as sleep } from "node:timers/promises"
 import { now } from "../clock.ts"
@@ -96,7 +96,7 @@ const read = async (
 
 const some = ["membership.extended", "membership.expired", "memberships.imported"] as const
 
-/** How each reader reads, its key, and which types of events. */
+/** How each reader reads, its key, and which event types. */
 const plan: ReadonlyArray<
   readonly [action: FeedAction, key: string, types?: ReadonlyArray<string>]
 > = [
@@ -165,7 +165,7 @@ const afterLast = `
 
 /**
  * Starts to read a feed as it is often built: it asks for what comes after the last position that it has seen. It
- * misses what commits late, which the check of readers has to find. Returns what ends it.
+ * misses what commits late, which the readers' check has to find. Returns what ends it.
  */
 export const startNaiveReader = (scene: Scene): (() => Promise<Reader>) => {
   const { choose, world } = actor(scene, "naive")

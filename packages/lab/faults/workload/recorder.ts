@@ -27,7 +27,7 @@ export interface Recorder {
 
 const firstDate = Date.UTC(2100, 0)
 
-// More than there are operations, so that their numbers make dates unique, and a part of a day, so that this holds
+// More than there are operations, so that their numbers make dates unique, and less than a day, so that this holds
 // for dates that were extended by days, too.
 const spread = 864_000
 
@@ -70,7 +70,7 @@ export interface Scene {
   readonly isOver: () => boolean
 }
 
-/** Somebody at work, who makes choices of their own. */
+/** Somebody at work, who makes their own choices. */
 export interface Actor extends Scene {
   readonly choose: Random
 }
@@ -94,12 +94,12 @@ export const repeat = async (
   }
 }
 
-// Changes of a member follow each other so fast that many of these dates come as they are overwritten.
+// A member's changes follow each other so fast that many of these dates come as they are overwritten.
 const nearMillis = 1000
 
 /**
  * An end date that no other operation asks for: most often far in the future, sometimes about to come. With the
- * statuses of the answer: the date may have come by the clock of a server.
+ * answer's statuses: the date may have come by a server's clock.
  */
 export const anyDate = ({
   choose,

@@ -1,4 +1,4 @@
-/** The database of a run. */
+/** A run's database. */
 
 import { appendFile, readFile, readdir } from "node:fs/promises"
 import { join } from "node:path"
@@ -7,7 +7,7 @@ import type { PostgresServer } from "@tenure/testing/postgres-server"
 import pg from "pg"
 import type { Random } from "../random.ts"
 
-/** A session of the harness's own, past all links. */
+/** The harness's own session, past all links. */
 export interface Session {
   readonly query: <Row extends pg.QueryResultRow>(
     text: string,
@@ -47,11 +47,11 @@ export const signal = (id: number, name: NodeJS.Signals): void => {
   if (!isGone(id)) process.kill(id, name)
 }
 
-/** The first process of the server. */
+/** The server's first process. */
 export const leader = async ({ dataDirectory }: PostgresServer): Promise<number> =>
   Number.parseInt(await readFile(join(dataDirectory, "postmaster.pid"), "utf8"), 10)
 
-/** The fields of `/proc/PID/stat` after the program's name; none if the process has ended. */
+/** The fields in `/proc/PID/stat` after the program's name; none if the process has ended. */
 export const statOf = async (id: number): Promise<ReadonlyArray<string>> => {
   const text = await readFile(`/proc/${id}/stat`, "utf8").catch(() => "")
   // The name, in parentheses, may contain anything.
@@ -117,10 +117,10 @@ const stopping = (session: Session, user: string, choose: Random): (() => Promis
   }
 }
 
-/** The setting that says how far the clock of the database is off. */
+/** The setting that says how far the database's clock is off. */
 const shift = "clock.shift"
 
-/** The settings of a server whose clock can be set off. */
+/** Settings for a server whose clock can be set off. */
 export const settings = { [shift]: "0" }
 
 const clocks = [
@@ -130,7 +130,7 @@ const clocks = [
   ["clock_timestamp", "VOLATILE"],
 ] as const
 
-/** Statements that have an account call other functions than those of PostgreSQL for the time. */
+/** Statements that have an account call other functions than PostgreSQL's for the time. */
 const shiftingClock = (user: string): ReadonlyArray<string> => [
   "CREATE SCHEMA clock",
   `GRANT USAGE ON SCHEMA clock TO ${user}`,
@@ -176,7 +176,7 @@ export const makeDatabase = async (
     /** The URL that processes use through a link. */
     urlThrough,
     connect: () => connectTo(own.href),
-    /** Crashes the server, as a loss of power to its processes alone does. */
+    /** Crashes the server, as if its processes alone lost power. */
     crash: async (): Promise<void> => {
       const id = await leader(server)
       signal(id, "SIGQUIT")
@@ -197,15 +197,15 @@ export const makeDatabase = async (
       signal(id, "SIGCONT")
     },
     stopStatements: async (choose: Random) => stopping(await connectTo(own.href), user, choose),
-    /** Sets the clock that statements of the account see off, by milliseconds. */
+    /** Sets the clock that the account's statements see off, by milliseconds. */
     shiftClock: async (millis: number): Promise<void> => {
-      // The last of several lines with one name counts. A server that is down reads it when it starts.
+      // The last line with a name counts. A server that is down reads it when it starts.
       const line = `${shift} = '${millis} milliseconds'\n`
       await appendFile(join(server.dataDirectory, "postgresql.conf"), line)
       const id = await leader(server).catch(() => undefined)
       if (id !== undefined) signal(id, "SIGHUP")
     },
-    /** Kills the process of one of the sessions of the account. */
+    /** Kills the process behind one of the account's sessions. */
     killSession: async (): Promise<void> => {
       const session = await connectTo(own.href)
       const [victim] = await session.query<{ readonly pid: number }>(

@@ -56,7 +56,7 @@ const open = async (tenure: Tenure, server: ServerType) => {
   return { url, close }
 }
 
-/** Opens a host of each kind. */
+/** Opens each kind of host. */
 export const openDoors = async (tenure: Tenure) => {
   const [first, ...others] = [
     await open(tenure, onNode(tenure)),

@@ -1,4 +1,4 @@
-/** One direction of a connection, which a fault can hold, slow down or silence. */
+/** One direction in a connection, which a fault can hold, slow down or silence. */
 
 import type { Socket } from "node:net"
 
@@ -36,7 +36,7 @@ export const pipe = (from: Socket, to: Socket, weather: Weather): Pipe => {
   let freeAt = 0
   let timer: NodeJS.Timeout | undefined
 
-  /** The end of the stream is an entry without a chunk. */
+  /** The stream's end is an entry without a chunk. */
   const add = (chunk: Buffer | undefined): void => {
     const start = Math.max(performance.now() + weather.delayMillis, freeAt)
     freeAt = start + (1000 * (chunk?.length ?? 0)) / weather.bytesPerSecond

@@ -7,7 +7,7 @@ import { listen } from "./ports.ts"
 interface Connection {
   readonly sockets: readonly [Socket, Socket]
   readonly pipes: readonly [Pipe, Pipe]
-  /** Whether it has died, so that neither end learns of the end of the other. */
+  /** Whether it has died, so that neither end learns that the other has ended. */
   isSilent: boolean
 }
 

@@ -1,4 +1,4 @@
-/** Receivers of every manner, all on one port: the path names the manner, and no two webhooks share one. */
+/** Receivers with every manner, all on one port: the path names the manner, and no two webhooks share one. */
 
 import { type IncomingMessage, type ServerResponse, createServer } from "node:http"
 import { text } from "node:stream/consumers"

@@ -11,7 +11,7 @@ const skewedClock = fileURLToPath(new URL("./skewed-clock.js", import.meta.url))
 
 const tellingHeap = fileURLToPath(new URL("./telling-heap.js", import.meta.url))
 
-/** Limits that the requests of a run do not reach. */
+/** Limits that no run reaches. */
 export const unlimited = {
   RATE_LIMIT_PER_KEY: "1000000",
   RATE_LIMIT_PER_IP: "1000000",
@@ -121,7 +121,7 @@ export const makeServer = (
     /** Sets its clock off by milliseconds, beside what it is off all the time. */
     shiftClock: async (millis: number): Promise<void> => {
       if (clock === undefined) return
-      // The process reads the file at any time, and never a part of it.
+      // The process reads the file at any time, and never in part.
       await writeFile(`${clock.file}.new`, String(clock.offset + millis))
       await rename(`${clock.file}.new`, clock.file)
     },

@@ -9,7 +9,7 @@ const file = process.env["HEAP_FILE"] ?? ""
 
 process.on("SIGUSR2", () => {
   globalThis.gc()
-  // Readers never see a part of it.
+  // Readers never see it in part.
   writeFileSync(`${file}.new`, String(process.memoryUsage().heapUsed))
   renameSync(`${file}.new`, file)
 })

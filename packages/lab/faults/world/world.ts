@@ -1,4 +1,4 @@
-/** The world of a run: servers, a host in this process, and receivers, on one database. */
+/** A run's world: servers, a host in this process, and receivers, on one database. */
 
 import { randomBytes } from "node:crypto"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
@@ -25,7 +25,7 @@ import { openLink } from "./proxy.ts"
 import { type Server, makeServer, patienceMillis } from "./server.ts"
 import { makeStage } from "./stage.ts"
 
-/** The name of the host among the processes. */
+/** The host's name among the processes. */
 export const host = "host"
 
 /** What there is in every run. */
@@ -40,13 +40,13 @@ export const places: Places = {
 /** The project in which members end before anybody changes their dates again. */
 export const endingProject = "ending"
 
-/** Projects of one member each, which all end at the same time. */
+/** Projects with one member each, which all end at the same time. */
 export const rushProjects: ReadonlyArray<string> = Array.from(
   { length: 48 },
   (_, index) => `rush${index}`,
 )
 
-/** The projects of clients and readers. */
+/** The projects for clients and readers. */
 export const projects = [endingProject, ...places.projects] as const
 
 const [first, ...others] = [1001, 1002, 1003, 1004, 1005].map(String)
@@ -59,16 +59,16 @@ export const personIds = ["1101", "1102"] as const
 
 export const operatorKeys: ReadonlyArray<string> = ["c3", "c4"]
 
-/** The limits of each key at the servers. */
+/** Each key's limits at the servers. */
 export const limits: ReadonlyArray<Limit> = [
   { capacity: 1200, perSecond: 20 },
   { capacity: 20, perSecond: 20 },
 ]
 
-/** Seconds between the attempts of a delivery. */
+/** Seconds between a delivery's attempts. */
 export const retrySchedule: ReadonlyArray<number> = [0.2, 0.5, 1, 2]
 
-/** Seconds before the end of a membership at which it is announced. */
+/** Seconds before a membership's end at which it is announced. */
 const reminders: ReadonlyArray<number> = [4, 1]
 
 /** How long before the end it is announced, in milliseconds: longest first, and then 0. */
@@ -162,7 +162,7 @@ const captureConsole = (): { readonly text: () => string; readonly restore: () =
 
 export interface Ground {
   readonly server: PostgresServer
-  /** The program of the bundled server. */
+  /** The bundled server's program. */
   readonly program: string
 }
 
@@ -236,7 +236,7 @@ export const makeWorld = async (
   const keySecrets = Object.entries(tokens).map(([name, token]) => [`the API key ${name}`, token])
   return {
     servers,
-    /** The link of each process to the database. */
+    /** Each process's link to the database. */
     links,
     database,
     receivers,
@@ -253,7 +253,7 @@ export const makeWorld = async (
       "the password of the database": account.password,
       ...Object.fromEntries(keySecrets),
     },
-    /** Chooses where to ask: at a server, or at any of the hosts in this process. */
+    /** Chooses where to ask: at a server, or at any host in this process. */
     door: (choose: Random): { readonly process: string; readonly url: string } => {
       const name = choose.pick(places.processes)
       return { process: name, url: servers.get(name)?.url ?? choose.pick(doors.urls) }

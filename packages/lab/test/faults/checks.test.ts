@@ -219,7 +219,7 @@ describe("end dates", () => {
 
   it("stay as they are if a bulk extension shortens nobody", () => {
     expectFindings(endDates, withOperations(finding(5.8, 4)), 0)
-    // The date of that bulk extension, which holds for nobody.
+    // That bulk extension's date, which holds for nobody.
     expectFindings(endDates, withOperations(finding(5.8, -1)), 1)
   })
 

@@ -1,4 +1,4 @@
-/** The comparison of a folder with what a killed process had answered. */
+/** Compares a folder with what a killed process had answered. */
 
 import { expect, it } from "vitest"
 import { type Content, changeOf, compare } from "../../faults/scenarios/folders.ts"

@@ -1,4 +1,4 @@
-/** A host that is killed in a transaction with `tenure.within` leaves all of it or nothing. */
+/** A host that is killed in a transaction with `tenure.within` leaves all or nothing. */
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { startPayments } from "../../faults/scenarios/payments.ts"

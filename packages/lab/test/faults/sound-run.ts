@@ -6,7 +6,7 @@ import type { Arrival, AuditRow, Operation, Run } from "../../faults/history.ts"
 /** When the run begins. */
 export const begin = Date.UTC(2030, 0)
 
-/** An end date of the run, by its number. */
+/** An end date in the run, by its number. */
 export const dateOf = (number: number): number => Date.UTC(2100, 0) + number
 
 const projectId = "p1"
@@ -16,7 +16,7 @@ const secret = secretFromBytes(new Uint8Array(32).fill(7))
 const webhook = { id: "w1", url, secret }
 const deleted = { id: "w2", url: deletedUrl, secret }
 
-/** When the membership of another member ends, of whom a reminder was sent. */
+/** When another member's membership ends, about whom a reminder was sent. */
 const endDate = begin + 11_000
 
 const asked = (
@@ -129,7 +129,7 @@ const arrivals = sent.map(([second, { body, id }]): Arrival => {
 })
 
 /**
- * The run: three extensions and a bulk extension between them, of one member with one webhook. The last of
+ * The run: three extensions and a bulk extension between them, for one member with one webhook. The last of
  * them is repeated, and a bulk extension leaves it as it is. Then another member comes, and expires, and a
  * third one comes by an import, and is erased.
  */
@@ -191,7 +191,7 @@ export const soundRun: Run = {
   naive: {
     name: "naive",
     projectId,
-    // The event of a transaction that has committed late is missing.
+    // The event from a transaction that has committed late is missing.
     got: events
       .filter((_, index) => index !== 2)
       .map(({ id }) => ({ eventId: id, at: begin + 8000, isSettled: true })),
