@@ -56,7 +56,7 @@ export interface Operation {
 }
 
 /** A user's end date; none if the user is no member. */
-export interface Dated {
+interface Dated {
   readonly userId: string
   readonly endDate: number | undefined
 }

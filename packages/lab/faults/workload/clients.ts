@@ -3,7 +3,7 @@
 import { randomUUID } from "node:crypto"
 import { get } from "node:http"
 import { setTimeout as sleep } from "node:timers/promises"
-import { type Manner, type Operation, type Webhook, manners } from "../history.ts"
+import { type Operation, type Webhook, manners } from "../history.ts"
 import type { Random } from "../random.ts"
 import { type World, operatorKeys, personIds, places, userIds } from "../world/world.ts"
 import { type Request, type Send, fieldOf, makeSend } from "./http.ts"
@@ -54,9 +54,9 @@ const instantOf = (date: unknown): number | undefined =>
   typeof date === "string" ? Date.parse(date) : undefined
 
 /** What is asked, and what is known about it. */
-interface Question extends Omit<Request, "path" | "token">, Omit<Asked, "expected" | "process"> {
-  /** Within the project. */
-  readonly path: string
+interface Question extends Pick<Request, "body">, Omit<Asked, "expected" | "process"> {
+  /** The method, and the path within the project. */
+  readonly request: string
   /** Default: 200. */
   readonly expected?: ReadonlyArray<number>
   /** Tells what an answer says beyond its status: a webhook, or end dates. */
@@ -66,10 +66,11 @@ interface Question extends Omit<Request, "path" | "token">, Omit<Asked, "expecte
 /** Asks any host or server. */
 const ask = (client: Client, question: Question): Promise<Operation> => {
   const { choose, key, recorder, send, world } = client
-  const { body, expected = [200], idempotencyKey, learn, method, path: within, ...known } = question
+  const { body, expected = [200], idempotencyKey, learn, request, ...known } = question
   const { process, url } = world.door(choose)
   const token = world.tokens[key] ?? ""
   return recorder.record({ ...known, expected, idempotencyKey, process, key }, async () => {
+    const [method = "", within] = request.split(" ")
     const path = `/v2/projects/${question.projectId}${within}`
     const asked = { body, idempotencyKey, method, path, token }
     const { data, error, next: _, ...answer } = await send(url, asked)
@@ -118,8 +119,7 @@ const extending = (
   userId,
   endDate,
   expectedEndDate,
-  method: "PATCH",
-  path: `/memberships/${userId}/extend`,
+  request: `PATCH /memberships/${userId}/extend`,
   body: {
     extend: choose.chance(0.5) ? endDate : new Date(endDate).toISOString(),
     expected_end_date: expectedEndDate,
@@ -142,8 +142,7 @@ const extendAll = (client: Client, projectId: string): Promise<void> => {
     projectId,
     endDate,
     isNeverShortening,
-    method: "PATCH",
-    path: "/memberships/extend",
+    request: "PATCH /memberships/extend",
     body: { extend: endDate, ...(isNeverShortening && { mode: "never_shorten" }) },
     expected,
   })
@@ -165,8 +164,7 @@ const importSome = (client: Client, projectId: string): Promise<void> => {
     action: "import",
     projectId,
     members,
-    method: "POST",
-    path: "/memberships/import",
+    request: "POST /memberships/import",
     body: members
       .map(({ endDate, userId }) =>
         JSON.stringify({ user_id: userId, end_date: new Date(endDate).toISOString() }),
@@ -193,8 +191,7 @@ const extendFound = async (client: Client, projectId: string): Promise<void> => 
     action: "find",
     projectId,
     userId,
-    method: "GET",
-    path: `/memberships/${userId}`,
+    request: `GET /memberships/${userId}`,
     expected: [200, 404],
     learn: (data) => ({ endDate: instantOf(fieldOf(data, "end_date")) }),
   })
@@ -209,8 +206,7 @@ const listMembers = (client: Client, projectId: string): Promise<Operation> => {
   return ask(client, {
     action: "list",
     projectId,
-    method: "GET",
-    path: `/memberships?user_ids=${asked.join(",")}`,
+    request: `GET /memberships?user_ids=${asked.join(",")}`,
     learn: (data) => {
       const rows: ReadonlyArray<unknown> = Array.isArray(data) ? data : []
       const found = new Map(
@@ -221,24 +217,22 @@ const listMembers = (client: Client, projectId: string): Promise<Operation> => {
   })
 }
 
-const mannerOf = (choose: Random): Manner =>
-  choose.chance(0.5) ? "fast" : (manners[choose.below(manners.length)] ?? "fast")
-
 // A project may have 50, and each gets all its events.
 const mostWebhooks = 3
 
 const createWebhook = async (client: Client, projectId: string): Promise<void> => {
-  if (client.webhooks.length >= mostWebhooks) return deleteWebhook(client)
-  const url = client.world.receivers.url(mannerOf(client.choose))
+  const { choose, webhooks } = client
+  const { receivers } = client.world
+  if (webhooks.length >= mostWebhooks) return deleteWebhook(client)
+  const url = receivers.url(choose.chance(0.5) ? "fast" : choose.pick(manners))
   const { status, webhook } = await ask(client, {
     action: "createWebhook",
     projectId,
-    method: "POST",
-    path: "/integrations/webhooks",
+    request: "POST /integrations/webhooks",
     body: { url },
     learn: (data) => ({ webhook: webhookOf(data) }),
   })
-  if (webhook !== undefined) client.webhooks.push({ id: webhook.id, projectId })
+  if (webhook !== undefined) webhooks.push({ id: webhook.id, projectId })
   else if (open.has(status)) client.uncertain.add(url)
 }
 
@@ -250,8 +244,7 @@ const deleteWebhook = async (client: Client): Promise<void> => {
     action: "deleteWebhook",
     projectId,
     subject: id,
-    method: "DELETE",
-    path: `/integrations/webhooks/${id}`,
+    request: `DELETE /integrations/webhooks/${id}`,
     expected: isAskedAgain ? [200, 404] : [200],
   })
   if (open.has(status)) client.webhooks.push({ id, isAskedAgain: true, projectId })
@@ -262,8 +255,7 @@ const listWebhooks = (client: Client, projectId: string): Promise<Operation> =>
   ask(client, {
     action: "listWebhooks",
     projectId,
-    method: "GET",
-    path: "/integrations/webhooks",
+    request: "GET /integrations/webhooks",
     learn: (data) => {
       for (const webhook of Array.isArray(data) ? data : []) {
         if (!client.uncertain.delete(String(fieldOf(webhook, "url")))) continue
@@ -281,8 +273,7 @@ const invalid = (client: Client, projectId: string): Promise<Operation> => {
   return ask(client, {
     action: "invalid",
     projectId,
-    method: "PATCH",
-    path,
+    request: `PATCH ${path}`,
     body: { extend: expected === 422 ? "tomorrow" : Date.UTC(2099, 0) },
     expected: [expected],
   })
