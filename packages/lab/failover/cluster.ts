@@ -8,7 +8,7 @@ import { access, chown, constants, open, readFile, writeFile } from "node:fs/pro
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { type Home, makeHome } from "@tenure/testing/postgres-server"
-import * as Predicate from "effect/Predicate"
+import { fieldOf } from "../faults/workload/http.ts"
 import { childrenOf, connectTo, signal } from "../faults/world/database.ts"
 import { freePort } from "../faults/world/ports.ts"
 import type { Stage } from "../faults/world/stage.ts"
@@ -282,9 +282,8 @@ export const startCluster = async (stage: Stage, options: ClusterOptions) => {
         return (await fetch(`http://127.0.0.1:${ports.rest}/cluster`, limit)).json()
       }),
     )
-    return Predicate.hasProperty(answer, "members") && Array.isArray(answer.members)
-      ? answer.members
-      : []
+    const found = fieldOf(answer, "members")
+    return Array.isArray(found) ? found : []
   }
 
   const lastLines = async (): Promise<string> => {

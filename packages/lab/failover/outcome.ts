@@ -1,8 +1,8 @@
 /** What losses silenced, and for how long. */
 
-import * as Predicate from "effect/Predicate"
 import { median } from "../benchmark/rounds.ts"
 import { longestSilence } from "../faults/checks/losses.ts"
+import { fieldOf, parse } from "../faults/workload/http.ts"
 
 /** How the primary is lost, or the standby, for which commits wait. */
 export type Loss = "crash" | "hang" | "switchover" | "standby hangs"
@@ -32,20 +32,11 @@ export const silencesOf = (signs: Signs, from: number, to: number): Incident["si
 export const excessOf = ({ silences }: Incident): number =>
   (silences["changes"] ?? 0) - (silences["driver"] ?? 0)
 
-const parse = (line: string): unknown => {
-  try {
-    return JSON.parse(line)
-  } catch {
-    return undefined
-  }
-}
-
 /** Returns what a server has logged since an instant, without lines that repeat the one before. */
 export const excerptOf = (log: string, since: number): ReadonlyArray<string> => {
   const told = log.split("\n").flatMap((line) => {
     const record = parse(line)
-    const field = (name: string): string =>
-      Predicate.hasProperty(record, name) ? String(record[name]) : ""
+    const field = (name: string): string => String(fieldOf(record, name) ?? "")
     return Date.parse(field("time")) >= since
       ? [{ time: field("time"), text: `${field("message")} ${field("cause")}${field("problem")}` }]
       : []

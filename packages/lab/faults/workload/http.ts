@@ -34,7 +34,8 @@ const longestMillis = 60_000
 
 const unanswered = (problem: string, status = 0): Answer => ({ status, isReplayed: false, problem })
 
-const parse = (body: string): unknown => {
+/** Reads JSON; `undefined` if it is none. */
+export const parse = (body: string): unknown => {
   try {
     return JSON.parse(body)
   } catch {
