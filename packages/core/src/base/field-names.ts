@@ -8,6 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import { InvalidInput } from "./errors.ts"
 import { distanceOf } from "./misspelled.ts"
+import type { RequestInput } from "./operation-input.ts"
 
 /**
  * A field: `true`; or its name in the HTTP API, unless this is the same in snake case; or another name with the
@@ -213,8 +214,21 @@ export const makeNameCheck = (fields: Fields): ((given: object) => InvalidInput 
   return (given) => check(given, "")
 }
 
+/**
+ * Returns the fields of an input.
+ *
+ * @param others - fields that have other names, too, or are not a part of the input
+ */
+export const namesOf = (
+  { fields, path }: Pick<RequestInput<unknown, unknown>, "fields" | "path">,
+  others: Fields = {},
+): Fields => ({
+  ...Object.fromEntries(Object.keys({ ...path, ...fields }).map((name) => [name, true])),
+  ...others,
+})
+
 /** The methods on a noun. */
-interface Noun<Methods> {
+export interface Noun<Methods = FieldsByMethod> {
   readonly methods: Methods
   /**
    * Tells whether a method ignores another method's field, as in a returned membership: `extend(membership)`.
@@ -271,10 +285,7 @@ const checked =
   }
 
 /** Has a service's methods fail with `InvalidInput` if a field is named wrong. */
-export function checkNames<Service extends object>(
-  noun: Noun<MethodFields<Service>>,
-  service: Service,
-): Service
+export function checkNames<Service extends object>(noun: Noun, service: Service): Service
 export function checkNames(
   noun: Noun<FieldsByMethod>,
   service: Readonly<Record<string, Method>>,

@@ -1,9 +1,17 @@
 /** Decodes arguments of in-process calls. Each function fails with an error that names the field. */
 
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import { InvalidInput } from "./errors.ts"
 import * as Setting from "./setting.ts"
-import { type InstantInput, instantFormat, instantHint, readInstant } from "./time.ts"
+import {
+  type InstantInput,
+  instantFormat,
+  instantHint,
+  instantPattern,
+  parseInstant,
+  readInstant,
+} from "./time.ts"
 import { type BrandConstructor, ProjectId } from "./values.ts"
 
 /** Fails because an argument is not what it must be. */
@@ -13,17 +21,28 @@ export const invalidArgument = (
 ): Effect.Effect<never, InvalidInput> =>
   Effect.fail(new InvalidInput({ field, problem: `must be ${expected}` }))
 
+/** Text of a refined type, as `readBranded` decodes it. */
+export const brandedText = <A extends string>(
+  { expected, is }: BrandConstructor<string, A>,
+  json: Setting.JsonSchema = { type: "string" },
+): Setting.Setting<string, A> => ({
+  expected,
+  json,
+  read: (given, field) => {
+    const refuse = (problem: string) => Result.fail(new InvalidInput({ field, problem }))
+    if (typeof given !== "string") {
+      return refuse(`must be text: ${expected}; received ${Setting.shown(given)}`)
+    }
+    return is(given) ? Result.succeed(given) : refuse(`must be ${expected}`)
+  },
+})
+
 /** Decodes text by the constructor of a refined type. */
 export const readBranded = <A extends string>(
   field: string,
-  { expected, is }: BrandConstructor<string, A>,
+  brand: BrandConstructor<string, A>,
   text: string,
-): Effect.Effect<A, InvalidInput> => {
-  if (typeof text !== "string") {
-    return invalidArgument(field, `text: ${expected}; received ${Setting.shown(text)}`)
-  }
-  return is(text) ? Effect.succeed(text) : invalidArgument(field, expected)
-}
+): Effect.Effect<A, InvalidInput> => Effect.fromResult(brandedText(brand).read(text, field))
 
 /**
  * Decodes text that somebody else may have sent. Returns `undefined` for text that cannot be right, as for an id that
@@ -43,6 +62,9 @@ export const readArgument = <I, O>(
   given: NoInfer<I>,
 ): Effect.Effect<O, InvalidInput> => Effect.fromResult(setting.read(given, field))
 
+/** The id of a project. */
+export const projectId = brandedText(ProjectId)
+
 /** Decodes the id of a project. */
 export const readProjectId = (text: string): Effect.Effect<ProjectId, InvalidInput> =>
   readBranded("projectId", ProjectId, text)
@@ -51,8 +73,22 @@ export const readProjectId = (text: string): Effect.Effect<ProjectId, InvalidInp
 export const shownInstant = (given: unknown): string =>
   `${Setting.shown(given)}${instantHint(given)}`
 
-/** An instant, in milliseconds since the epoch. */
-export const instantSetting = Setting.custom<InstantInput, number>(
+/** The numbers that a request may have for an instant: 13 digits, in milliseconds since the epoch. */
+export const timestampFormat = { minimum: 1_000_000_000_000, maximum: 9_999_999_999_999 }
+
+const hasThirteenDigits = (given: unknown): given is number =>
+  typeof given === "number" &&
+  Number.isInteger(given) &&
+  given >= timestampFormat.minimum &&
+  given <= timestampFormat.maximum
+
+/** Parses an instant in a request. Returns `undefined` for any other value. */
+export const parseRequestInstant = (json: unknown): number | undefined => {
+  if (typeof json === "string") return parseInstant(json)
+  return hasThirteenDigits(json) ? json : undefined
+}
+
+const hostInstant = Setting.custom<InstantInput, number>(
   instantFormat,
   (given) =>
     typeof given === "string" || typeof given === "number" || given instanceof Date
@@ -61,14 +97,38 @@ export const instantSetting = Setting.custom<InstantInput, number>(
   shownInstant,
 )
 
+/** What an instant in a request looks like, for error messages. */
+export const requestInstantFormat =
+  "a Unix timestamp in milliseconds (13 digits) or text such as 2027-01-01T00:00:00.000Z"
+
+const requestInstant = Setting.custom<number | string, number>(
+  requestInstantFormat,
+  parseRequestInstant,
+  shownInstant,
+)
+
+/** An instant, in milliseconds since the epoch. */
+export const instantSetting: Setting.Setting<InstantInput, number> = {
+  ...hostInstant,
+  json: {
+    anyOf: [
+      { type: "integer", ...timestampFormat },
+      { type: "string", pattern: instantPattern.source },
+    ],
+  },
+  read: (given, name, source) =>
+    (source === "host" || source === undefined ? hostInstant : requestInstant).read(given, name),
+}
+
 /** Decodes an instant into milliseconds since the epoch. */
 export const readInstantArgument = (
   field: string,
   input: InstantInput,
 ): Effect.Effect<number, InvalidInput> => readArgument(field, instantSetting, input)
 
-const pageSizes = Setting.integer({ most: 10_000 })
+/** The `limit` of a paged list: 1 to 10,000 items. */
+export const pageSize = Setting.integer({ most: 10_000 })
 
-/** Decodes the `limit` of a paged list: 1 to 10,000 items. */
+/** Decodes the `limit` of a paged list. */
 export const readPageSize = (limit: number): Effect.Effect<number, InvalidInput> =>
-  readArgument("limit", pageSizes, limit)
+  readArgument("limit", pageSize, limit)

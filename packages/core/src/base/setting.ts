@@ -1,6 +1,6 @@
 /**
- * Definitions of options. The type of an options object, its checks at run time, its defaults and its
- * documentation derive from the definitions.
+ * Definitions of values that hosts and clients pass: options, arguments and fields of requests. Types, checks, defaults
+ * and documents derive from them.
  */
 
 import * as Duration from "effect/Duration"
@@ -12,33 +12,63 @@ import { InvalidInput } from "./errors.ts"
 import { Millis } from "./time.ts"
 import { getOwn } from "./values.ts"
 
-/** The definition of an option, which a host passes as an `I` and the library uses as an `O`. */
-export interface Setting<out I, out O> {
+/** A JSON Schema. */
+export type JsonSchema = Readonly<Record<string, unknown>>
+
+/** Where a value comes from: a host's code, the JSON of a request, or its query, where every value is text. */
+export type Source = "host" | "json" | "query"
+
+/** The definition of a value, which a host passes as an `I` and the library uses as an `O`. */
+export interface Setting<out I, out O, out E = InvalidInput> {
   /** Describes a valid value in error messages and in the documentation. */
   readonly expected: string
   /** The value that replaces a missing one. */
   readonly default?: I
   /** The definitions of the properties, if the value is an object. */
   readonly fields?: SettingFields
+  /** Describes the JSON of a request. Options have none. */
+  readonly json?: JsonSchema
+  /** The name in a request, unless it is the host's name in snake case. */
+  readonly wire?: string
+  /** Whether the value may be missing. */
+  readonly isOptional?: boolean
   /** Checks and converts a value. Errors name the option, for example `webhooks.timeout`. */
-  readonly read: (given: unknown, name: string) => Result.Result<O, InvalidInput>
+  readonly read: (given: unknown, name: string, source?: Source) => Result.Result<O, E>
 }
 
 /** Definitions by name. */
 export type SettingFields = Readonly<Record<string, Setting<unknown, unknown>>>
 
-/** The type of an option as a host passes it. */
-export type InputOf<S> = S extends Setting<infer I, unknown> ? I : never
+/** Definitions by name, some of which have errors of their own. */
+export type InputFields = Readonly<Record<string, Setting<unknown, unknown, unknown>>>
 
-/** The type of an option as the library uses it. */
-export type OutputOf<S> = S extends Setting<unknown, infer O> ? O : never
+/** The type of a value as a host passes it. */
+export type InputOf<S> = S extends Setting<infer I, unknown, unknown> ? I : never
+
+/** The type of a value as the library uses it. */
+export type OutputOf<S> = S extends Setting<unknown, infer O, unknown> ? O : never
+
+/** The type of the errors of a value. */
+export type ErrorOf<S> = S extends Setting<unknown, unknown, infer E> ? E : never
 
 // A mapped type keeps the doc comments of the definitions, so that editors show them to a host.
-type Inputs<F extends SettingFields> = { readonly [Name in keyof F]: InputOf<F[Name]> }
+type Inputs<F extends InputFields> = { readonly [Name in keyof F]: InputOf<F[Name]> }
 
-type Optional<F extends SettingFields> = {
+type Optional<F extends InputFields> = {
   [Name in keyof F]: undefined extends InputOf<F[Name]> ? Name : never
 }[keyof F]
+
+/** The properties as a host passes them. */
+export type InputOfFields<F extends InputFields> = Partial<Pick<Inputs<F>, Optional<F>>> &
+  Omit<Inputs<F>, Optional<F>>
+
+/** The properties as the library uses them. */
+export type OutputOfFields<F extends InputFields> = {
+  readonly [Name in keyof F]: OutputOf<F[Name]>
+}
+
+/** The errors of the properties. */
+export type ErrorOfFields<F extends InputFields> = ErrorOf<F[keyof F]>
 
 /** The definition of an object of options. */
 export interface Struct<F extends SettingFields> extends Setting<
@@ -89,23 +119,35 @@ const refuse = (
  * Defines a required option.
  *
  * @param expected - describes a valid value, for example `"true or false"`
- * @param parse - returns the value to use, or `undefined` if the host's value is invalid
+ * @param parse - returns the value to use, or `undefined` if the given value is invalid
  * @param show - describes an invalid value in the error message, without its secrets
  */
 export const custom = <I, O = I>(
   expected: string,
-  parse: (given: unknown) => O | undefined,
+  parse: (given: unknown, source: Source) => O | undefined,
   show: (given: unknown) => string = shown,
 ): Setting<I, O> => ({
   expected,
-  read: (given, name) => {
+  read: (given, name, source = "host") => {
     if (given === undefined) return invalid(name, `is missing: it must be ${expected}`)
-    const value = parse(given)
+    const value = parse(given, source)
     return value === undefined ? refuse(name, expected, show(given)) : Result.succeed(value)
   },
 })
 
-/** Defines a required option whose valid values pass a test. See `make` for the parameters. */
+/** Adds what a request has in place of the value. */
+export const inJson = <I, O, E>(setting: Setting<I, O, E>, json: JsonSchema): Setting<I, O, E> => ({
+  ...setting,
+  json,
+})
+
+/** Gives a value another name in requests than the host's in snake case. */
+export const named = <I, O, E>(wire: string, setting: Setting<I, O, E>): Setting<I, O, E> => ({
+  ...setting,
+  wire,
+})
+
+/** Defines a required option whose valid values pass a test. See `custom` for the parameters. */
 export const guarded = <A>(
   expected: string,
   test: (given: unknown) => boolean,
@@ -123,12 +165,26 @@ export const string = (
 
 /** Defines a required text that is one of a list. */
 export const oneOf = <const Word extends string>(words: ReadonlyArray<Word>): Setting<Word, Word> =>
-  custom(`one of ${words.map((word) => `"${word}"`).join(", ")}`, (given) =>
-    words.find((word) => word === given),
+  inJson(
+    custom(`one of ${words.map((word) => `"${word}"`).join(", ")}`, (given) =>
+      words.find((word) => word === given),
+    ),
+    { type: "string", enum: words },
   )
 
+const truth = new Map([
+  ["true", true],
+  ["false", false],
+])
+
 /** Defines a required boolean. */
-export const boolean: Setting<boolean, boolean> = guarded("true or false", Predicate.isBoolean)
+export const boolean: Setting<boolean, boolean> = inJson(
+  custom("true or false", (given, source) => {
+    const value = source === "query" ? truth.get(String(given)) : given
+    return Predicate.isBoolean(value) ? value : undefined
+  }),
+  { type: "boolean" },
+)
 
 /** Defines an optional function. */
 export const callback = <F extends (...args: never) => unknown>(): Setting<
@@ -139,6 +195,10 @@ export const callback = <F extends (...args: never) => unknown>(): Setting<
 const within = <N extends number>({ least, most }: Range, value: N): N | undefined =>
   value >= least && value <= most ? value : undefined
 
+/** Reads a whole number in a query, where it is written in one way only. */
+const numberIn = (given: unknown): number | undefined =>
+  typeof given === "string" && /^(0|[1-9]\d{0,14})$/.test(given) ? Number(given) : undefined
+
 /** Writes a whole number as `1,000`. Unlike `toLocaleString`, this loads no locale data during the import. */
 export const grouped = (value: number): string => String(value).replaceAll(/\B(?=(\d{3})+$)/g, ",")
 
@@ -147,10 +207,14 @@ export const integer = ({ least = 1, most = 1_000_000_000 }: Partial<Range> = {}
   number,
   number
 > =>
-  custom(`a whole number from ${grouped(least)} to ${grouped(most)}`, (given) =>
-    typeof given === "number" && Number.isInteger(given)
-      ? within({ least, most }, given)
-      : undefined,
+  inJson(
+    custom(`a whole number from ${grouped(least)} to ${grouped(most)}`, (given, source) => {
+      const value = source === "query" ? numberIn(given) : given
+      return typeof value === "number" && Number.isInteger(value)
+        ? within({ least, most }, value)
+        : undefined
+    }),
+    { type: "integer", minimum: least, maximum: most },
   )
 
 const units = [
@@ -203,27 +267,32 @@ export const duration = ({ least = 1, most = 366 * 86_400_000 }: Partial<Range> 
 /** Defines a required array of items with the same definition. */
 export const list = <I, O>(item: Setting<I, O>): Setting<ReadonlyArray<I>, ReadonlyArray<O>> => ({
   expected: `an array, each item ${item.expected}`,
-  read: (given, name) =>
+  read: (given, name, source) =>
     Array.isArray(given)
-      ? Result.all(Array.from(given, (one, index) => item.read(one, `${name}[${index}]`)))
+      ? Result.all(Array.from(given, (one, index) => item.read(one, `${name}[${index}]`, source)))
       : refuse(name, "an array", shown(given)),
 })
 
 /** Makes an option optional, with a default in place of a missing value. */
-export const withDefault = <I, O>(
-  setting: Setting<I, O>,
+export const withDefault = <I, O, E = InvalidInput>(
+  setting: Setting<I, O, E>,
   value: NoInfer<I>,
-): Setting<I | undefined, O> => ({
+): Setting<I | undefined, O, E> => ({
   ...setting,
   default: value,
-  read: (given, name) => setting.read(given === undefined ? value : given, name),
+  isOptional: true,
+  read: (given, name, source) =>
+    given === undefined ? setting.read(value, name, "host") : setting.read(given, name, source),
 })
 
 /** Makes an option optional, without a default. */
-export const optional = <I, O>(setting: Setting<I, O>): Setting<I | undefined, O | undefined> => ({
+export const optional = <I, O, E = InvalidInput>(
+  setting: Setting<I, O, E>,
+): Setting<I | undefined, O | undefined, E> => ({
   ...setting,
-  read: (given, name) =>
-    given === undefined ? Result.succeed(undefined) : setting.read(given, name),
+  isOptional: true,
+  read: (given, name, source) =>
+    given === undefined ? Result.succeed(undefined) : setting.read(given, name, source),
 })
 
 const orValue = <I, O, const Value extends false | null>(
@@ -234,9 +303,10 @@ const orValue = <I, O, const Value extends false | null>(
   return {
     ...setting,
     expected,
-    read: (given, name) => {
+    ...(setting.json && { json: { anyOf: [setting.json, { const: value }] } }),
+    read: (given, name, source) => {
       if (given === value) return Result.succeed(value)
-      return Result.mapError(setting.read(given, name), ({ field, problem }) => {
+      return Result.mapError(setting.read(given, name, source), ({ field, problem }) => {
         // Only a problem of the whole value describes valid ones. Others, such as a wrong name in an object, stay.
         const widened = field === name ? problem.replace(setting.expected, () => expected) : problem
         return new InvalidInput({ field, problem: widened })
@@ -259,7 +329,8 @@ export const refine = <I, A, B>(
   next: (value: A, name: string) => Result.Result<B, InvalidInput>,
 ): Setting<I, B> => ({
   ...setting,
-  read: (given, name) => Result.flatMap(setting.read(given, name), (value) => next(value, name)),
+  read: (given, name, source) =>
+    Result.flatMap(setting.read(given, name, source), (value) => next(value, name)),
 })
 
 /**

@@ -229,9 +229,12 @@ const parse = (given: unknown): ReadonlyArray<EventType> | undefined =>
 
 /** The filter by types; omitted for all. */
 export const eventTypesOption = Setting.optional(
-  Setting.custom<ReadonlyArray<string>, ReadonlyArray<EventType>>(
-    `an array of 1 to ${maxEventTypes} event types, each ${EventType.expected}`,
-    parse,
+  Setting.inJson(
+    Setting.custom<ReadonlyArray<string>, ReadonlyArray<EventType>>(
+      `an array of 1 to ${maxEventTypes} event types, each ${EventType.expected}`,
+      parse,
+    ),
+    { type: "array", items: { type: "string" }, minItems: 1, maxItems: maxEventTypes },
   ),
 )
 

@@ -3,7 +3,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { InvalidInput } from "../base/errors.ts"
-import { shownInstant } from "../base/input.ts"
+import { requestInstantFormat, shownInstant } from "../base/input.ts"
 import * as Setting from "../base/setting.ts"
 import { type InstantInput, toInstantInput } from "../base/time.ts"
 import { getOwn } from "../base/values.ts"
@@ -55,10 +55,6 @@ import {
 } from "./operation.ts"
 import { pageReply } from "./response.ts"
 
-/** What an end date looks like, for error messages. */
-export const endDateFormat =
-  "a Unix timestamp in milliseconds (13 digits) or text such as 2027-01-01T00:00:00.000Z"
-
 /** Reads an instant that a client sends. Services take it as hosts pass it. */
 export const parseJsonInstant = (json: unknown): InstantInput | undefined => {
   const millis = parseEndDate(json)
@@ -66,7 +62,7 @@ export const parseJsonInstant = (json: unknown): InstantInput | undefined => {
 }
 
 export const endDateField = Setting.custom<number | string, InstantInput>(
-  endDateFormat,
+  requestInstantFormat,
   parseJsonInstant,
   shownInstant,
 )
@@ -261,7 +257,7 @@ const endsQuery = {
   to: Setting.optional(Setting.string("text", () => true)),
   extend: Setting.optional(
     Setting.custom<string, InstantInput>(
-      endDateFormat,
+      requestInstantFormat,
       (given) =>
         parseJsonInstant(
           typeof given === "string" && /^\d{13}$/.test(given) ? Number(given) : given,

@@ -8,6 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
+import type { PathPattern } from "../api/declaration.ts"
 import { networksOption } from "../base/address.ts"
 import { Faults, callHost } from "../base/faults.ts"
 import { traceparentOfHeaders } from "../base/headers.ts"
@@ -26,7 +27,7 @@ import { Memberships } from "../memberships/memberships.ts"
 import { Observer } from "../telemetry/observer.ts"
 import { Tracing } from "../telemetry/tracing.ts"
 import type { Events } from "../webhooks/published-events.ts"
-import type { Webhooks } from "../webhooks/webhooks.ts"
+import type { WebhookActs, Webhooks } from "../webhooks/webhooks.ts"
 import { makeApiKeyOperations, makeIdentityOperations, makeRealtimeOperations } from "./api-keys.ts"
 import { type Authentication, makeAuthentication } from "./authentication.ts"
 import type { ApiError } from "./errors.ts"
@@ -63,14 +64,7 @@ import {
   respond,
   toOutcome,
 } from "./response.ts"
-import {
-  type BodyLimit,
-  type PathPattern,
-  type RouteMatch,
-  apiParts,
-  makeBodyLimit,
-  makeRoutes,
-} from "./routes.ts"
+import { type BodyLimit, type RouteMatch, apiParts, makeBodyLimit, makeRoutes } from "./routes.ts"
 import { makeStatusOperations } from "./service-info.ts"
 import { makeWebhookOperations } from "./webhooks.ts"
 
@@ -329,6 +323,7 @@ export class Handler extends Context.Service<
     | Memberships
     | Status
     | Activity
+    | WebhookActs
     | Webhooks
     | Events
     | Feed

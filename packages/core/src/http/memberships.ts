@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import { InvalidInput } from "../base/errors.ts"
-import { shownInstant } from "../base/input.ts"
+import { requestInstantFormat, shownInstant } from "../base/input.ts"
 import { faultOfJson } from "../base/json-text.ts"
 import * as Setting from "../base/setting.ts"
 import { type InstantInput, instantHint } from "../base/time.ts"
@@ -31,7 +31,6 @@ import type { ApiError, InvalidLines, LineFault } from "./errors.ts"
 import {
   dryRunMessage,
   endDateField,
-  endDateFormat,
   eventsData,
   makeExtensionOperations,
   parseJsonInstant,
@@ -103,7 +102,7 @@ const readJsonLine = (line: string): ImportRow | string => {
   }
   const date = getOwn(value, "end_date")
   const endDate = parseJsonInstant(date)
-  if (endDate === undefined) return `end_date must be ${endDateFormat}${instantHint(date)}`
+  if (endDate === undefined) return `end_date must be ${requestInstantFormat}${instantHint(date)}`
   const metadata = metadataOfLine.read(getOwn(value, "metadata"), "metadata")
   return Result.isFailure(metadata)
     ? metadata.failure.message

@@ -1,10 +1,13 @@
 /** Reads the bodies of requests: a JSON object, or JSON in lines. */
 
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
+import type { Declaration, Reply } from "../api/declaration.ts"
 import { encodeBase64Url, sha256 } from "../base/bytes.ts"
 import {
+  type ChangeContext,
   type IdempotencyKey,
   type Origin,
   digestOf,
@@ -20,15 +23,16 @@ import {
   traceparentOfHeaders,
 } from "../base/headers.ts"
 import { faultOfJson, repeatedFields } from "../base/json-text.ts"
+import type { RequestInput } from "../base/operation-input.ts"
 import * as Setting from "../base/setting.ts"
 import { ProjectId, type ProjectNotFound, getOwn } from "../base/values.ts"
 import { roleCovers } from "../keys/api-key.ts"
 import { type Principal, anonymous } from "../keys/identity.ts"
 import type { Disclosure } from "../memberships/membership.ts"
 import { Memberships } from "../memberships/memberships.ts"
-import { type ApiError, describeApiError } from "./errors.ts"
+import { type ApiError, type ApiErrorOf, type ApiErrorTag, describeApiError } from "./errors.ts"
 import type { ApiRequest, ArrivedBody } from "./request.ts"
-import { type OperationResult, type Outcome, failOutcome } from "./response.ts"
+import { type OperationResult, type Outcome, type Success, failOutcome } from "./response.ts"
 import {
   type Operation,
   type PathParameter,
@@ -230,11 +234,9 @@ export interface Call<Name extends PathParameter = PathParameter> {
   readonly once?: IdempotencyKey | undefined
 }
 
-/** How operations are performed. A call has the parameters that the operation's path has. */
+/** How operations are performed. Parameters that the path of an operation does not have are empty. */
 export type Operations<Of extends Operation = Operation> = {
-  readonly [Name in Of]: (
-    call: Call<PathParameter<Name>>,
-  ) => Effect.Effect<OperationResult, ApiError>
+  readonly [Name in Of]: (call: Call) => Effect.Effect<OperationResult, ApiError>
 }
 
 /** The operations on one kind of resource. */
@@ -314,8 +316,11 @@ export const bodyOf = (
 ): Effect.Effect<JsonObject, ApiError> => readBody(call, limit, format)
 
 /** Formats a time, in milliseconds since the epoch. Returns `null` for `undefined`. */
-export const isoOrNull = (millis: number | undefined): string | null =>
-  millis === undefined ? null : new Date(millis).toISOString()
+export function isoOrNull(millis: number): string
+export function isoOrNull(millis: number | undefined): string | null
+export function isoOrNull(millis: number | undefined): string | null {
+  return millis === undefined ? null : new Date(millis).toISOString()
+}
 
 /** The origin that the audit trail keeps of a change. */
 export const originOf = ({ principal, request, requestId }: Call<never>): Origin => ({
@@ -509,6 +514,106 @@ export const makeDisclosureAudit = Effect.map(
         recordShown({ projectId, action, subject }, originOf(call)),
       ),
 )
+
+/** Reads and performs declared operations. */
+
+/** The values of a query by name. Fails if a parameter is repeated. */
+const queryValues = (query: string): Result.Result<object, InvalidInput> => {
+  if (query === "") return Result.succeed({})
+  const sent = new URLSearchParams(query)
+  const names = [...sent.keys()]
+  const repeated = names.find((name, index) => names.indexOf(name) !== index)
+  return repeated === undefined
+    ? Result.succeed(Object.fromEntries(sent))
+    : Result.fail(new InvalidInput({ field: repeated, problem: "was sent more than once" }))
+}
+
+/** The names of the ids in the path of an operation, besides the project's. */
+const idsIn = ({ pattern }: Declaration): ReadonlyArray<string> =>
+  [...pattern.matchAll(/:(\w+)/g)].flatMap(([, name]) =>
+    name === undefined || name === "project_id" ? [] : [name],
+  )
+
+/** Makes the function that reads the input of an operation. */
+const makeReader = <O, E>(
+  declared: Declaration,
+  input: RequestInput<O, E>,
+  maxBodyBytes: number,
+) => {
+  const { isContract = false, method, pattern } = declared
+  const ids = idsIn(declared)
+  const isOfProject = pattern.includes("/:project_id")
+  const isInQuery = method === "GET" || method === "DELETE"
+  const inputs = input.alternatives ?? [input]
+  const hasBody = !isInQuery && inputs.some(({ wireNames }) => wireNames.length > 0)
+  const isBodyOptional = inputs.every(
+    ({ fields, needsField }) =>
+      !needsField && Object.values(fields).every(({ isOptional }) => isOptional === true),
+  )
+  const strict = isBodyOptional ? optionalObject : jsonObject
+  const format = isContract ? objectWith(...input.wireNames) : strict
+  const nothing = Setting.object({})
+
+  return Effect.fnUntraced(function* (call: Call): Effect.fn.Return<O, ApiError | E> {
+    const path: Record<string, unknown> = {}
+    if (isOfProject) path["project_id"] = yield* projectOf(call)
+    const params: Readonly<Record<string, string>> = call.params
+    for (const id of ids) path[id] = yield* decodePathParam(params[id] ?? "")
+    // The endpoints of the contract ignore parameters that they do not know.
+    const query = isContract ? {} : yield* Effect.fromResult(queryValues(call.request.query ?? ""))
+    if (!isInQuery && !isContract) yield* Effect.fromResult(nothing.read(query, ""))
+    const given = hasBody ? yield* bodyOf(call, maxBodyBytes, format) : query
+    const source = hasBody ? "json" : "query"
+    return yield* Effect.fromResult(
+      input.fromRequest(path, isInQuery || hasBody ? given : {}, source, isContract),
+    )
+  })
+}
+
+/** What an act replies: the data, and what differs from the usual reply. */
+export interface Replied<Data extends object | null> extends Partial<Omit<Success, "data">> {
+  readonly data: Data
+}
+
+/** The errors of an operation: those that it declares, and those of every one. */
+type DeclaredError<Tag extends ApiErrorTag> = ApiErrorOf<
+  | Tag
+  | "Forbidden"
+  | "IdempotencyInProgress"
+  | "IdempotencyMismatch"
+  | "InvalidInput"
+  | "ProjectNotFound"
+  | "StoreUnavailable"
+>
+
+/**
+ * Makes an operation as it is declared: it reads the input of a request, performs an act with it, and replies.
+ *
+ * @param maxBodyBytes - the longest body, in bytes
+ */
+export const perform = <Input, Data extends object | null, Tag extends ApiErrorTag>(
+  declared: Declaration & {
+    readonly input: RequestInput<Input, DeclaredError<Tag>>
+    readonly reply: Reply<Data>
+    readonly errors: ReadonlyArray<Tag>
+  },
+  maxBodyBytes: number,
+  act: (
+    input: Input,
+    context: ChangeContext,
+    call: Call,
+  ) => Effect.Effect<Replied<Data>, DeclaredError<Tag>>,
+): ((call: Call) => Effect.Effect<OperationResult, ApiError>) => {
+  const read = makeReader(declared, declared.input, maxBodyBytes)
+  const { message } = declared.reply
+  return (call) =>
+    Effect.flatMapEager(read(call), (input) =>
+      Effect.flatMapEager(Clock.currentTimeMillis, (at) => {
+        const context = { origin: originOf(call), at, once: call.once }
+        return Effect.map(act(input, context, call), (reply) => ({ message, ...reply }))
+      }),
+    )
+}
 
 /** Reads the query parameters of a request. */
 

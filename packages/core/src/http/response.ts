@@ -219,12 +219,12 @@ export const toOutcome = <A>(
  * @param cursorOf - returns the cursor of the page after an item
  * @param dataOf - returns what the response has of an item
  */
-export const pageReply = <A>(
+export const pageReply = <A, Data extends object>(
   items: ReadonlyArray<A>,
   limit: number,
   cursorOf: (item: A) => string,
-  dataOf: (item: A) => object,
-): Required<Pick<Success, "data" | "next" | "total">> => {
+  dataOf: (item: A) => Data,
+): Required<Pick<Success, "next" | "total">> & { readonly data: ReadonlyArray<Data> } => {
   const page = items.slice(0, limit)
   const last = items.length > limit ? page.at(-1) : undefined
   return {

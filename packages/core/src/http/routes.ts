@@ -1,7 +1,8 @@
 /** Finds the pattern that a path matches. Patterns are kept as a tree of path segments. */
 
 import * as Struct from "effect/Struct"
-import type { Role } from "../keys/api-key.ts"
+import { type PathPattern, type Route, ofResource } from "../api/declaration.ts"
+import { webhookOperations } from "../api/webhooks.ts"
 
 /** The value of a pattern, and the parameters of a path that matches it. */
 export interface PathMatch<Value, Name extends string> {
@@ -89,41 +90,19 @@ export const makePathTree = <Value, Name extends string>(
   return (path, start) => (path[start] === "/" ? follow(root, path, start + 1) : undefined)
 }
 
-/**
- * The routes of the API, in one table. Matching, the patterns for routers of hosts, the `Allow`
- * header and the OpenAPI document derive from it.
- */
-
-const prefix = "/v2/"
-
-/** A path as routers write it, without a base path. Segments that start with `:` are parameters. */
-export type PathPattern = `${typeof prefix}${string}`
-
-/** A method, a path and who may call it. */
-interface Route {
-  readonly method: "DELETE" | "GET" | "PATCH" | "POST" | "PUT"
-  readonly pattern: PathPattern
-  /** The least role that may call it; `"none"` if no key is needed. */
-  readonly role: Role | "none"
-  /** Whether those who may only read may call it, although it is not a GET. */
-  readonly changesNothing?: boolean
-  /** Whether the holder of a ticket may call it. */
-  readonly takesTicket?: boolean
-  /** The longest body, in bytes, where it is not that of the option. */
-  readonly maxBodyBytes?: number
-}
-
 /** The route of each operation. `Allow` lists the methods of a path in the order of this table. */
 export const routes = {
   "memberships.extend": {
     method: "PATCH",
     pattern: "/v2/projects/:project_id/memberships/:user_id/extend",
     role: "client",
+    isContract: true,
   },
   "memberships.extendAll": {
     method: "PATCH",
     pattern: "/v2/projects/:project_id/memberships/extend",
     role: "client",
+    isContract: true,
   },
   "memberships.bulkExtensions": {
     method: "GET",
@@ -206,71 +185,7 @@ export const routes = {
     pattern: "/v2/projects/:project_id/activity",
     role: "operator",
   },
-  "webhooks.list": {
-    method: "GET",
-    pattern: "/v2/projects/:project_id/integrations/webhooks",
-    role: "client",
-  },
-  "webhooks.create": {
-    method: "POST",
-    pattern: "/v2/projects/:project_id/integrations/webhooks",
-    role: "client",
-  },
-  "webhooks.health": {
-    method: "GET",
-    pattern: "/v2/projects/:project_id/integrations/health",
-    role: "client",
-  },
-  "webhooks.get": {
-    method: "GET",
-    pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id",
-    role: "client",
-  },
-  "webhooks.update": {
-    method: "PATCH",
-    pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id",
-    role: "operator",
-  },
-  "webhooks.delete": {
-    method: "DELETE",
-    pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id",
-    role: "client",
-  },
-  "webhooks.ping": {
-    method: "POST",
-    pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id/ping",
-    role: "operator",
-  },
-  "webhooks.enable": {
-    method: "POST",
-    pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id/enable",
-    role: "operator",
-  },
-  "webhooks.rotate": {
-    method: "POST",
-    pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id/rotate",
-    role: "operator",
-  },
-  "webhooks.deliveries": {
-    method: "GET",
-    pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id/deliveries",
-    role: "operator",
-  },
-  "webhooks.activity": {
-    method: "GET",
-    pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id/activity",
-    role: "client",
-  },
-  "webhooks.delivery": {
-    method: "GET",
-    pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id/deliveries/:event_id",
-    role: "operator",
-  },
-  "webhooks.replay": {
-    method: "POST",
-    pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id/replay",
-    role: "operator",
-  },
+  ...ofResource("webhooks", webhookOperations),
   "events.list": {
     method: "GET",
     pattern: "/v2/projects/:project_id/events",
@@ -357,14 +272,6 @@ export const apiParts = ["all", "contract"] as const
 /** A part of the API. */
 export type ApiPart = (typeof apiParts)[number]
 
-const contract: ReadonlyArray<Operation> = [
-  "memberships.extend",
-  "memberships.extendAll",
-  "webhooks.list",
-  "webhooks.create",
-  "webhooks.delete",
-]
-
 /** The least role that may call an operation; `"none"` if no key is needed. */
 export const requiredRole = (operation: Operation): Route["role"] => routes[operation].role
 
@@ -416,7 +323,7 @@ const docs: ReadonlySet<Operation> = new Set(["docs.document", "docs.asyncDocume
 /** The operations of a part of the API. */
 const operationsOf = (part: ApiPart, hasDocs: boolean): ReadonlyArray<Operation> =>
   part === "contract"
-    ? contract
+    ? Struct.keys(routes).filter((operation) => rows[operation].isContract === true)
     : Struct.keys(routes).filter((operation) => hasDocs || !docs.has(operation))
 
 /**
@@ -433,7 +340,7 @@ export const makeRoutes = (part: ApiPart, hasDocs = true): Routes => {
     patterns: [...methods.keys(), ...connections].toSorted((a, b) => (rank(a) < rank(b) ? -1 : 1)),
     isRealtime: (path, basePath) => connections.some((one) => path === basePath + one),
     match: (path, basePath) =>
-      path.startsWith(basePath) && path.startsWith(prefix, basePath.length)
+      path.startsWith(basePath) && path.startsWith("/v2/", basePath.length)
         ? find(path, basePath.length)
         : undefined,
     patternOf: ({ value }) => patterns.get(value),

@@ -2,7 +2,7 @@
 
 import type { Branded } from "effect/Brand"
 import * as Result from "effect/Result"
-import { shownInstant } from "../base/input.ts"
+import { parseRequestInstant, shownInstant } from "../base/input.ts"
 import { TaggedError } from "../base/tagged-error.ts"
 import {
   type InstantInput,
@@ -10,7 +10,6 @@ import {
   instantFormat,
   isInstant,
   latestInstant,
-  parseInstant,
   readInstant,
 } from "../base/time.ts"
 import { branded, brandedWhere, memoizeLatest } from "../base/values.ts"
@@ -33,20 +32,6 @@ const brand = branded<number, EndDate>()
 /** The last end date: the last instant of the year 9999. */
 export const lastEndDate = brand(latestInstant)
 
-/** The numbers a client may send: 13 digits, in milliseconds since the epoch. */
-export const timestampFormat = { minimum: 1_000_000_000_000, maximum: 9_999_999_999_999 }
-
-const hasThirteenDigits = (input: unknown): input is number =>
-  typeof input === "number" &&
-  Number.isInteger(input) &&
-  input >= timestampFormat.minimum &&
-  input <= timestampFormat.maximum
-
-const fromJson = (json: unknown): number | undefined => {
-  if (typeof json === "string") return parseInstant(json)
-  return hasThirteenDigits(json) ? json : undefined
-}
-
 /**
  * Parses an end date by the API's rules.
  *
@@ -63,7 +48,7 @@ const fromJson = (json: unknown): number | undefined => {
  * ```
  */
 export const parseEndDate = (json: unknown): EndDate | undefined => {
-  const millis = fromJson(json)
+  const millis = parseRequestInstant(json)
   return millis === undefined ? undefined : brand(millis)
 }
 

@@ -8,15 +8,11 @@ import type * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import { InvalidInput } from "../base/errors.ts"
+import { timestampFormat } from "../base/input.ts"
 import { instantPattern } from "../base/time.ts"
 import { eventTypePattern } from "../events/event.ts"
 import { type ApiErrorOf, type ApiErrorTag, apiErrors } from "../http/errors.ts"
-import {
-  EndDate,
-  EndDateNotInFuture,
-  InvalidEndDate,
-  timestampFormat,
-} from "../memberships/end-date.ts"
+import { EndDate, EndDateNotInFuture, InvalidEndDate } from "../memberships/end-date.ts"
 import {
   type AuditAction,
   globalActions,

@@ -1,76 +1,251 @@
-/** The fields in arguments to the methods on webhooks and events. */
+/** The inputs of the methods on webhooks and events. */
 
-import { type MethodFields, originFields as origin } from "../base/field-names.ts"
-import type { Events } from "./published-events.ts"
-import type { Webhooks } from "./webhooks.ts"
+import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
+import { InvalidInput } from "../base/errors.ts"
+import { type Noun, namesOf, originFields as origin } from "../base/field-names.ts"
+import { brandedText, instantSetting, pageSize, projectId } from "../base/input.ts"
+import { input } from "../base/operation-input.ts"
+import * as Setting from "../base/setting.ts"
+import { getOwn } from "../base/values.ts"
+import { EventId, eventTypesOption } from "../events/event.ts"
+import { type AttemptPosition, type Delivery, deliveryStates } from "./outbox.ts"
+import { replayChoices, replayCursor } from "./replay.ts"
+import { webhookUrl } from "./transport.ts"
+import { headersPatchSetting, headersSetting } from "./webhook-headers.ts"
+import { descriptionSetting, rateSetting } from "./webhook-settings.ts"
+import { WebhookId, WebhookNotFound } from "./webhook.ts"
 
-const project = { projectId: true }
-const webhook = { ...project, webhookId: true }
-const repeatable = { ...webhook, idempotencyKey: true }
+const uuidJson = { $ref: "Uuid" }
 
-const settings = {
-  url: true,
-  eventTypes: "types",
-  ordered: true,
-  rate: true,
-  description: true,
-  headers: true,
+/** The id of a webhook. Text other than a UUID cannot be one. */
+const webhookId: Setting.Setting<string, WebhookId, InvalidInput | WebhookNotFound> = {
+  expected: "the id of a webhook",
+  json: uuidJson,
+  read: (given, field) => {
+    if (typeof given !== "string")
+      return Result.fail(new InvalidInput({ field, problem: "must be the id of a webhook" }))
+    const id = given.toLowerCase()
+    return WebhookId.is(id)
+      ? Result.succeed(id)
+      : Result.fail(new WebhookNotFound({ webhookId: given }))
+  },
 }
 
-const replaying = { ...repeatable, since: true, types: "event_types", only: true, dryRun: true }
+/** Text that may be the id of an event. */
+export const possibleEventId = Setting.inJson(
+  Setting.string("the id of an event", () => true),
+  uuidJson,
+)
 
-const methods: MethodFields<Webhooks["Service"]> = {
-  create: [{ ...project, ...settings, idempotencyKey: true }, origin],
-  list: [project],
-  health: [project],
-  find: [webhook],
-  update: [
-    {
-      ...repeatable,
-      ...settings,
-      disabled: ["enabled", '"disabled", with the opposite value'],
-    },
-    origin,
-  ],
-  delete: [repeatable, origin],
-  rotateSecret: [{ ...repeatable, keepOldFor: true }, origin],
-  addSigningKey: [webhook, origin],
-  enable: [repeatable, origin],
-  ping: [repeatable],
-  activity: [webhook],
-  projectActivity: [project],
-  deliveries: [
-    {
-      ...webhook,
-      order: true,
-      attemptedBefore: true,
-      state: true,
-      olderThan: "after",
-      limit: true,
-    },
-  ],
-  replay: [{ ...repeatable, eventId: true }],
-  replayMany: [replaying],
-  replayPage: [{ ...replaying, after: true }],
+/** The id in the path of a project's operations. */
+const projectPath = {
+  /** The id of the project. */
+  projectId,
 }
+
+/** The ids in the path of a webhook's operations. */
+export const webhookPath = {
+  ...projectPath,
+  /** The id of the webhook: a UUID, in upper or lower case. */
+  webhookId,
+}
+
+/** The input of what concerns all webhooks of a project. */
+export const ofProject = input(projectPath, {})
+
+/** The input of what concerns a webhook. */
+export const ofWebhook = input(webhookPath, {})
+
+/** A webhook to register. */
+export const newWebhook = input(projectPath, {
+  /**
+   * Where events are sent: a public http or https URL without credentials.
+   * @example "https://receiver.example/hooks"
+   */
+  url: webhookUrl,
+  /** The types of events to send, 1 to 100. Default: all. */
+  eventTypes: eventTypesOption,
+  /**
+   * Whether a member's events are sent one after another: none is attempted before the earlier ones were delivered or given
+   * up, which may take three days. Default: `false`. Receivers that can compare the `sequence` of events need no order.
+   */
+  ordered: Setting.withDefault(Setting.boolean, false),
+  /** How many attempts start in a second at most, 1 to 10,000; `null`, the default, for no limit. What exceeds it waits. */
+  rate: rateSetting,
+  /**
+   * What the webhook is for: 1 to 200 characters without control characters.
+   * @example "The shop's mails"
+   */
+  description: Setting.optional(descriptionSetting),
+  /**
+   * Request headers to send with every notification, for example for the receiver's gateway: at most 10 texts of 1 to 1,000
+   * visible ASCII characters and inner spaces, by names that are HTTP tokens of at most 64 characters. Their values are
+   * kept like secrets, and nothing shows them.
+   */
+  headers: Setting.optional(headersSetting),
+})
+
+/** A change of a webhook's settings. Others stay as they are. */
+export const webhookUpdate = input(
+  webhookPath,
+  {
+    /**
+     * Where events are sent from now on: a public http or https URL without credentials.
+     * @example "https://receiver.example/hooks"
+     */
+    url: Setting.optional(webhookUrl),
+    /**
+     * The types of events to send from now on, 1 to 100; `null` for all. Events that wait are sent whatever their type.
+     */
+    eventTypes: Setting.orNull(eventTypesOption),
+    /** Whether a member's events are sent one after another, of those that are published from now on. */
+    ordered: Setting.optional(Setting.boolean),
+    /** How many attempts start in a second at most, 1 to 10,000; `null` for no limit. */
+    rate: rateSetting,
+    /**
+     * What the webhook is for: 1 to 200 characters without control characters; `null` for nothing.
+     * @example "The shop's mails"
+     */
+    description: Setting.optional(Setting.orNull(descriptionSetting)),
+    /** Request headers to set, and `null` for those to remove; others stay (RFC 7396). `null` removes all. */
+    headers: Setting.optional(Setting.orNull(headersPatchSetting)),
+    /**
+     * `true` aborts attempts in flight, and starts none until the webhook is enabled: what waits stays waiting, and events
+     * from then on are not for it. `false` enables the webhook, and goes on with what waits.
+     */
+    disabled: Setting.optional(Setting.boolean),
+  },
+  { needsField: true },
+)
+
+/** A webhook whose secret is rotated. */
+export const rotation = input(webhookPath, {
+  /** How long the old secret also signs, at most 30 days. Default: `"24 hours"`. */
+  keepOldFor: Setting.withDefault(
+    Setting.duration({ least: 0, most: 30 * 86_400_000 }),
+    "24 hours",
+  ),
+})
+
+/** The orders in which deliveries are listed. */
+const deliveryOrders = ["created", "latestAttempt"] as const
+
+const attemptPositionOf = (given: unknown): AttemptPosition | undefined => {
+  if (!Predicate.isObject(given)) return undefined
+  const [attemptedAt, eventId] = [getOwn(given, "attemptedAt"), getOwn(given, "eventId")]
+  return typeof attemptedAt === "number" &&
+    Number.isSafeInteger(attemptedAt) &&
+    typeof eventId === "string" &&
+    EventId.is(eventId)
+    ? { attemptedAt, eventId }
+    : undefined
+}
+
+/** A page of a webhook's deliveries. */
+export const deliveriesPage = input(webhookPath, {
+  /** `"latestAttempt"` lists only attempted deliveries, the latest attempted first. Default: `"created"`, the newest first. */
+  order: Setting.withDefault(Setting.oneOf(deliveryOrders), "created"),
+  /** Lists only deliveries in this state. */
+  state: Setting.optional(Setting.oneOf(deliveryStates)),
+  /** The most deliveries to return, 1 to 10,000; 100 by default. */
+  limit: Setting.withDefault(pageSize, 100),
+  /** With the order `"latestAttempt"`: lists only deliveries after this one, the last one of the page before. */
+  attemptedBefore: Setting.optional(
+    Setting.custom<Pick<Delivery, "attemptedAt" | "eventId">, AttemptPosition>(
+      "a delivery that was attempted",
+      attemptPositionOf,
+    ),
+  ),
+  /** With the order `"created"`: an event's id. Lists only deliveries older than the webhook's delivery for this event. */
+  olderThan: Setting.optional(brandedText(EventId)),
+})
+
+/** The id of an event that has to be right. */
+export const eventIdSetting = Setting.inJson(
+  Setting.custom<string, EventId>("the id of an event", (given) => {
+    const id = typeof given === "string" ? given.toLowerCase() : ""
+    return EventId.is(id) ? id : undefined
+  }),
+  uuidJson,
+)
+
+/** A delivery to send again. */
+export const oneReplay = input(webhookPath, {
+  /** The id of the event. */
+  eventId: eventIdSetting,
+})
+
+const eventsToReplay = {
+  /** Sends only events from this time on. */
+  since: instantSetting,
+  /** Sends only events of these types, 1 to 100. Default: those that the webhook takes. */
+  types: eventTypesOption,
+  /**
+   * `"missed"` sends only events without a delivery: published before the webhook existed, while it was disabled, or before
+   * it took their type. `"failed"` sends only events that were given up. `"all"` also sends delivered events again. Default:
+   * all that were missed or given up. None of them doubles what waits or is being sent.
+   */
+  only: Setting.optional(Setting.oneOf(replayChoices)),
+  /** Counts the events without sending any. Default: `false`. */
+  dryRun: Setting.withDefault(Setting.boolean, false),
+}
+
+/** Many events to send again. */
+export const manyReplays = input(webhookPath, eventsToReplay)
+
+/** Many events to send again, page by page. */
+export const replayPage = input(webhookPath, {
+  ...eventsToReplay,
+  /** Goes on where an earlier page ended: its `next`. The other arguments are the same. */
+  after: Setting.optional(replayCursor),
+})
+
+const repeatable = { idempotencyKey: true }
+
+const aliases = { eventTypes: "types" }
 
 const readers = new Set(["find", "activity", "deliveries"])
 
-const ofWebhook = new Set([...Object.keys(settings), "disabled"])
+const settings = new Set(Object.keys(webhookUpdate.fields))
 
-/** The fields for webhooks, by method. A returned webhook or delivery can be passed to another method. */
-export const webhookFields = {
-  methods,
-  ignores: (place: string, field: string, given: object) =>
-    (ofWebhook.has(field) && (readers.has(place) || Object.hasOwn(given, "createdAt"))) ||
+/** The names of the arguments, by method. A returned webhook or delivery can be passed to another method. */
+export const webhookNames: Noun = {
+  methods: {
+    create: [namesOf(newWebhook, { ...repeatable, ...aliases }), origin],
+    list: [namesOf(ofProject)],
+    health: [namesOf(ofProject)],
+    find: [namesOf(ofWebhook)],
+    update: [
+      namesOf(webhookUpdate, {
+        ...repeatable,
+        ...aliases,
+        disabled: ["enabled", '"disabled", with the opposite value'],
+      }),
+      origin,
+    ],
+    delete: [namesOf(ofWebhook, repeatable), origin],
+    rotateSecret: [namesOf(rotation, repeatable), origin],
+    addSigningKey: [namesOf(ofWebhook), origin],
+    enable: [namesOf(ofWebhook, repeatable), origin],
+    ping: [namesOf(ofWebhook, repeatable)],
+    activity: [namesOf(ofWebhook)],
+    projectActivity: [namesOf(ofProject)],
+    deliveries: [namesOf(deliveriesPage, { olderThan: "after" })],
+    replay: [namesOf(oneReplay, repeatable)],
+    replayMany: [namesOf(manyReplays, { ...repeatable, types: "event_types" })],
+    replayPage: [namesOf(replayPage, { ...repeatable, types: "event_types" })],
+  },
+  ignores: (method, field, given) =>
+    (settings.has(field) && (readers.has(method) || Object.hasOwn(given, "createdAt"))) ||
     (field === "state" && Object.hasOwn(given, "attempts")),
 }
 
-/** The fields for events, by method. */
-export const eventFields: { readonly methods: MethodFields<Events["Service"]> } = {
+/** The names of the arguments for events, by method. */
+export const eventNames: Noun = {
   methods: {
     // Events and deliveries that were returned have a type, too.
-    publish: [{ ...project, type: false, data: true, traceparent: false, idempotencyKey: true }],
-    find: [{ ...project, eventId: true }],
+    publish: [{ projectId: true, type: false, data: true, traceparent: false, ...repeatable }],
+    find: [{ projectId: true, eventId: true }],
   },
 }

@@ -30,7 +30,7 @@ import {
   makeEvent,
   newEventId,
 } from "../events/event.ts"
-import { eventFields } from "./inputs.ts"
+import { eventNames } from "./inputs.ts"
 import { Outbox, type PublishedEvent } from "./outbox.ts"
 
 /** The options of events. */
@@ -228,7 +228,7 @@ const make = Effect.fnUntraced(function* (settings: EventsSettings) {
   const outbox = yield* Outbox
   const hooks = yield* Hooks
   const crypto = yield* WebCrypto
-  return checkNames<Events["Service"]>(eventFields, {
+  return checkNames<Events["Service"]>(eventNames, {
     publish: Effect.fnUntraced(function* (publication) {
       const at = yield* Clock.currentTimeMillis
       const { data, idempotencyKey, ...named } = copyOwn(publication)

@@ -2,24 +2,16 @@
 
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
 import {
   type IdempotencyKey,
   digestOf,
   isReplayedResponse,
   notifyReplay,
 } from "../base/change-context.ts"
-import type { InvalidInput } from "../base/errors.ts"
-import { invalidArgument, readArgument, readInstantArgument } from "../base/input.ts"
-import * as Setting from "../base/setting.ts"
-import type { InstantInput } from "../base/time.ts"
-import {
-  type Event,
-  EventId,
-  type EventType,
-  eventData,
-  eventTypesOption,
-  knownEventTypes,
-} from "../events/event.ts"
+import { InvalidInput } from "../base/errors.ts"
+import type * as Setting from "../base/setting.ts"
+import { type Event, EventId, type EventType, eventData, knownEventTypes } from "../events/event.ts"
 import type { DeliveryState, Outbox, WebhookRef } from "./outbox.ts"
 import type { WebhookId } from "./webhook.ts"
 
@@ -111,56 +103,34 @@ const kindsOf = (only: (typeof replayChoices)[number] | undefined): ReadonlyArra
   return only === "all" ? ["missed", "failed", "delivered"] : [only]
 }
 
-/** Which events to send again, as hosts pass it. */
-export interface ReplayInput {
-  /** Sends only events from this instant on. */
-  readonly since: InstantInput
-  /** Sends only events of these types, 1 to 100. Default: the types that the webhook takes. */
-  readonly types?: ReadonlyArray<string> | undefined
-  /**
-   * `"missed"` sends only events without a delivery: published before the webhook existed, while it was disabled, or
-   * before it took their type. `"failed"` sends only events that were given up. `"all"` also sends
-   * delivered events again. Default: all that were missed or given up. None of them doubles what waits
-   * or is being sent.
-   */
-  readonly only?: (typeof replayChoices)[number] | undefined
-  /** Counts the events without sending any. Default: `false`. */
-  readonly dryRun?: boolean | undefined
+const notKept = "must be the `next` of an earlier page whose events are still kept"
+
+/** Where a page of a replay begins: the `next` of the page before. */
+export const replayCursor: Setting.Setting<string, ReplayPosition> = {
+  expected: "the `next` of an earlier page",
+  json: { type: "string" },
+  read: (given, field) => {
+    const position = typeof given === "string" ? parseReplayCursor(given) : undefined
+    return position === undefined
+      ? Result.fail(new InvalidInput({ field, problem: notKept }))
+      : Result.succeed(position)
+  },
 }
 
-/** A page of a replay, as hosts pass it. */
-export interface ReplayPageInput extends ReplayInput {
-  /** Goes on where an earlier page ended: its `next`. The other arguments are the same. */
-  readonly after?: string | undefined
-}
-
-const only = Setting.optional(Setting.oneOf(replayChoices))
-const dryRun = Setting.withDefault(Setting.boolean, false)
-
-/** Fails because a replay cannot go on. */
-const invalidReplayCursor = invalidArgument(
-  "after",
-  "the `next` of an earlier page whose events are still kept",
-)
-
-const readPosition = (
-  after: string | undefined,
-): Effect.Effect<ReplayPosition | undefined, InvalidInput> => {
-  if (after === undefined) return Effect.undefined
-  const position = typeof after === "string" ? parseReplayCursor(after) : undefined
-  return position === undefined ? invalidReplayCursor : Effect.succeed(position)
-}
-
-/** Reads which events to send again. */
-export const readReplay = Effect.fnUntraced(function* (given: ReplayPageInput) {
-  return {
-    since: yield* readInstantArgument("since", given.since),
-    types: yield* readArgument("types", eventTypesOption, given.types),
-    kinds: kindsOf(yield* readArgument("only", only, given.only)),
-    position: yield* readPosition(given.after),
-    isDryRun: yield* readArgument("dryRun", dryRun, given.dryRun),
-  } satisfies ReplaySelection
-})
+/** Returns which events to send again. */
+export const replaySelection = ({
+  after,
+  dryRun,
+  only,
+  since,
+  types,
+}: {
+  readonly after?: ReplayPosition | undefined
+  readonly dryRun: boolean
+  readonly only: (typeof replayChoices)[number] | undefined
+  readonly since: number
+  readonly types: ReadonlyArray<EventType> | undefined
+}): ReplaySelection => ({ since, types, kinds: kindsOf(only), position: after, isDryRun: dryRun })
 
 /** A call that sends events again. */
 interface ReplayCall {
@@ -175,7 +145,12 @@ export const makeReplays = (outbox: Pick<Outbox["Service"], "replayMany">) => {
     const once = selection.isDryRun ? undefined : given
     const sent = yield* outbox
       .replayMany(webhook, selection, once)
-      .pipe(Effect.catchTag("EventNotFound", () => invalidReplayCursor))
+      .pipe(
+        Effect.catchTag(
+          "EventNotFound",
+          () => new InvalidInput({ field: "after", problem: notKept }),
+        ),
+      )
     yield* notifyReplay({ once }, sent)
     return isReplayedResponse(sent) ? parseReplayPage(sent.answer) : sent
   })

@@ -202,10 +202,17 @@ const faultOf = (url: URL, rules: WebhookUrlRules): string | undefined => {
 }
 
 /** Decodes a URL's text; fails with `InvalidWebhookUrl` for anything but a string. */
-export const parseWebhookUrl = (input: unknown): Result.Result<string, InvalidWebhookUrl> =>
+const parseWebhookUrl = (input: unknown): Result.Result<string, InvalidWebhookUrl> =>
   typeof input === "string"
     ? Result.succeed(input)
     : invalid("url is required and must be a string")
+
+/** Where events are sent. Whether the server may send there is for its rules to say. */
+export const webhookUrl: Setting.Setting<string, string, InvalidWebhookUrl> = {
+  expected: "an absolute http or https URL",
+  json: { type: "string", maxLength: maxWebhookUrlLength },
+  read: parseWebhookUrl,
+}
 
 /**
  * Decodes a webhook's URL.

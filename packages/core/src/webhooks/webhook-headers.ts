@@ -47,8 +47,10 @@ const faultOfName = (lower: string, known: ReadonlyMap<string, unknown>): string
 const headersOf = <A>(
   expected: string,
   isOne: (given: unknown) => given is A,
+  json: Setting.JsonSchema,
 ): Setting.Setting<Readonly<Record<string, A>>, ReadonlyMap<string, A>> => ({
   expected,
+  json: { type: "object", maxProperties: maxHeaders, additionalProperties: json },
   read: (given, field) => {
     const fail = (problem: string) => Result.fail(new InvalidInput({ field, problem }))
     if (!Predicate.isObject(given)) return fail(`must be ${expected}`)
@@ -68,13 +70,16 @@ const headersOf = <A>(
   },
 })
 
+const valueJson = { type: "string", minLength: 1, maxLength: 1000 }
+
 /** Headers of a new webhook. */
-export const headersSetting = headersOf(`an object of ${headersFormat}`, isValue)
+export const headersSetting = headersOf(`an object of ${headersFormat}`, isValue, valueJson)
 
 /** A change of headers: a JSON Merge Patch (RFC 7396). */
 export const headersPatchSetting = headersOf(
   `an object of ${headersFormat}; null removes one`,
   isPatchValue,
+  { anyOf: [valueJson, { type: "null" }] },
 )
 
 /** Merges a change into headers. */

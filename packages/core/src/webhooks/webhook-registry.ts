@@ -4,23 +4,22 @@ import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import {
+  type ChangeContext,
   type IdempotencyConflict,
-  type IdempotencyKeyInput,
   type OriginInput,
   type ReplayedResponse,
-  attachIdempotencyKey,
   notifyReplay,
-  readChangeContext,
   repeatUntilMade,
 } from "../base/change-context.ts"
 import { InvalidInput, StoreUnavailable } from "../base/errors.ts"
-import { invalidArgument, readArgument, readProjectId } from "../base/input.ts"
+import type { Repeatable } from "../base/host-method.ts"
+import type { Decoded, HostInputOf } from "../base/operation-input.ts"
 import * as Setting from "../base/setting.ts"
-import { type ProjectId, type ProjectNotFound, copyOwn } from "../base/values.ts"
-import { eventTypesOption } from "../events/event.ts"
+import type { ProjectId, ProjectNotFound } from "../base/values.ts"
 import { type DeliveryProgress } from "./delivery-activity.ts"
 import { Dispatcher } from "./dispatcher.ts"
 import { Encryption, SecretUnreadable } from "./encryption.ts"
+import type { newWebhook, ofProject, ofWebhook, rotation, webhookUpdate } from "./inputs.ts"
 import { Outbox, type WebhookRef } from "./outbox.ts"
 import {
   type VerificationKey,
@@ -43,18 +42,13 @@ import {
   type OwnHeaders,
   applyHeadersPatch,
   formatHeaders,
-  headersSetting,
   maxHeaders,
 } from "./webhook-headers.ts"
 import {
   type WebhookSettings,
   applyWebhookPatch,
-  descriptionSetting,
   isStopping,
-  orderedSetting,
-  rateSetting,
   settingChanges,
-  webhookPatchSettings,
 } from "./webhook-settings.ts"
 import {
   type Health,
@@ -65,7 +59,7 @@ import {
   type Webhook,
   WebhookId,
   type WebhookLimitReached,
-  WebhookNotFound,
+  type WebhookNotFound,
 } from "./webhook.ts"
 
 /** Options for webhooks. */
@@ -89,81 +83,22 @@ export type Failure = InvalidInput | StoreUnavailable
 export type ChangeFailure = Failure | IdempotencyConflict
 
 /** A project's webhooks. */
-export interface WebhooksOf {
-  /** The id of the project. */
-  readonly projectId: string
-}
+export interface WebhooksOf extends HostInputOf<typeof ofProject> {}
 
 /** A webhook's ids as a host has them. */
-export interface WebhookIds extends WebhooksOf {
-  /** A UUID, in upper or lower case. */
-  readonly webhookId: string
-}
+export interface WebhookIds extends HostInputOf<typeof ofWebhook> {}
 
 /** A webhook to change. */
-export interface RepeatableIds extends WebhookIds {
-  /**
-   * Makes the change once, however often the call is repeated within 24 hours: 1 to 255 visible ASCII
-   * characters.
-   */
-  readonly idempotencyKey?: IdempotencyKeyInput | undefined
-}
+export interface RepeatableIds extends WebhookIds, Repeatable {}
 
 /** A webhook to register. */
-interface NewWebhook {
-  /** The id of the project. */
-  readonly projectId: string
-  /** An absolute `http:` or `https:` URL. */
-  readonly url: string
-  /** The event types to send, 1 to 100. Default: all. */
-  readonly eventTypes?: ReadonlyArray<string> | undefined
-  /**
-   * Whether to send a member's events one after another: none is attempted before the earlier ones were delivered or
-   * given up, which may take three days. Default: `false`.
-   */
-  readonly ordered?: boolean | undefined
-  /** How many attempts to start in a second at most, 1 to 10,000. Default: `null`, no limit. */
-  readonly rate?: number | null | undefined
-  /** What it is for: 1 to 200 characters without control characters. */
-  readonly description?: string | undefined
-  /**
-   * Request headers to send with every notification, 10 at most, for example for the receiver's gateway. Their values
-   * are kept like secrets, and nothing shows them.
-   */
-  readonly headers?: Readonly<Record<string, string>> | undefined
-  /**
-   * Registers the webhook once, however often the call is repeated within 24 hours: 1 to 255 visible
-   * ASCII characters.
-   */
-  readonly idempotencyKey?: IdempotencyKeyInput | undefined
-}
+interface NewWebhook extends HostInputOf<typeof newWebhook>, Repeatable {}
 
 /** A change to a webhook's settings. Others stay as they are. */
-export interface WebhookUpdate extends RepeatableIds {
-  /** Where notifications are sent from now on: an absolute `http:` or `https:` URL. */
-  readonly url?: string | undefined
-  /** The event types to send, 1 to 100; `null` for all. Events that wait are sent whatever their type. */
-  readonly eventTypes?: ReadonlyArray<string> | null | undefined
-  /** Whether to send a member's events one after another, of those that are published from now on. */
-  readonly ordered?: boolean | undefined
-  /** How many attempts to start in a second at most, 1 to 10,000; `null` for no limit. */
-  readonly rate?: number | null | undefined
-  /** What it is for: 1 to 200 characters without control characters; `null` for nothing. */
-  readonly description?: string | null | undefined
-  /** Request headers to set, and `null` for those to remove; others stay. `null` removes all. */
-  readonly headers?: Readonly<Record<string, string | null>> | null | undefined
-  /**
-   * `true` aborts attempts in flight, and starts none until the webhook is enabled: deliveries stay waiting, and later
-   * events are not for this webhook. `false` enables it, and continues with the waiting deliveries.
-   */
-  readonly disabled?: boolean | undefined
-}
+interface WebhookUpdate extends HostInputOf<typeof webhookUpdate>, Repeatable {}
 
 /** A webhook whose secret is rotated. */
-interface Rotating extends RepeatableIds {
-  /** How long the old secret also signs, at most 30 days. Default: `"24 hours"`. */
-  readonly keepOldFor?: Setting.Length | undefined
-}
+interface Rotating extends HostInputOf<typeof rotation>, Repeatable {}
 
 /** A rotation's result. */
 interface Rotated {
@@ -264,45 +199,6 @@ export interface WebhookRegistry {
   ) => Effect.Effect<void, ChangeFailure | WebhookNotFound>
 }
 
-/** Decodes a webhook id. Text other than a UUID cannot be one. */
-const decodeWebhookId = (
-  text: string,
-): Effect.Effect<WebhookId, WebhookNotFound | InvalidInput> => {
-  if (typeof text !== "string") return invalidArgument("webhookId", "the id of a webhook")
-  const id = text.toLowerCase()
-  return WebhookId.is(id)
-    ? Effect.succeed(id)
-    : Effect.fail(new WebhookNotFound({ webhookId: text }))
-}
-
-/** Decodes a webhook's ids. Fails with `WebhookNotFound` if they cannot belong to any. */
-export const readWebhookIds = Effect.fnUntraced(function* (ids: WebhookIds) {
-  const { projectId, webhookId } = copyOwn(ids)
-  return {
-    webhookId: yield* decodeWebhookId(webhookId),
-    projectId: yield* readProjectId(projectId),
-  } satisfies WebhookRef
-})
-
-/** Reads the change context for a change to a webhook. The other parameters describe the change. */
-export const readWebhookChange = Effect.fnUntraced(function* (
-  change: string,
-  ids: RepeatableIds,
-  origin?: OriginInput,
-  ...further: ReadonlyArray<unknown>
-) {
-  const { idempotencyKey, projectId, webhookId } = copyOwn(ids)
-  const occasion = yield* readChangeContext(origin)
-  return yield* attachIdempotencyKey(
-    occasion,
-    idempotencyKey,
-    change,
-    projectId,
-    webhookId,
-    ...further,
-  )
-})
-
 /** Decrypts a webhook's secrets. */
 const openWebhook = Effect.fnUntraced(function* (
   encryption: Encryption,
@@ -355,10 +251,6 @@ const asUnavailable = <A, E, R>(work: Effect.Effect<A, E | SecretUnreadable, R>)
     return Effect.fail(new StoreUnavailable({ cause, problem }))
   })
 
-const newDescription = Setting.optional(descriptionSetting)
-
-const newHeaders = Setting.withDefault(headersSetting, {})
-
 /** Encrypts headers for the store. */
 const sealHeaders = Effect.fnUntraced(function* (
   { seal }: Encryption,
@@ -406,32 +298,6 @@ const headersAfter = Effect.fnUntraced(function* (
     : yield* sealHeaders(encryption, owner, after)
 })
 
-/** Reads a change of settings. Fails if it is empty. */
-const readPatch = Effect.fnUntraced(function* (
-  { description, disabled, eventTypes, headers, ordered, rate, url }: WebhookUpdate,
-  urlRules: WebhookUrlRules,
-) {
-  if (
-    [url, eventTypes, ordered, rate, description, headers, disabled].every(
-      (given) => given === undefined,
-    )
-  ) {
-    return yield* new InvalidInput({ field: "url", problem: "or another setting is needed" })
-  }
-  const settings = webhookPatchSettings
-  return {
-    url: url === undefined ? undefined : yield* Effect.fromResult(decodeWebhookUrl(url, urlRules)),
-    eventTypes: yield* readArgument("eventTypes", settings.eventTypes, eventTypes),
-    ordered: yield* readArgument("ordered", settings.ordered, ordered),
-    rate: yield* readArgument("rate", settings.rate, rate),
-    description: yield* readArgument("description", settings.description, description),
-    headers: yield* readArgument("headers", settings.headers, headers),
-    disabled: yield* readArgument("disabled", settings.disabled, disabled),
-  }
-})
-
-const secretLife = Setting.duration({ least: 0, most: 30 * 86_400_000 })
-
 /** Nothing waits or was attempted: a webhook that was deleted between two reads. */
 const noProgress: DeliveryProgress = {
   latestAttempt: undefined,
@@ -468,7 +334,7 @@ const healthAfter = (
 /** Parses the first answer of a repeated change. JSON leaves out undefined fields. */
 const parseHealth = ({ answer }: ReplayedResponse): WebhookHealth => JSON.parse(answer)
 
-/** Makes the methods. */
+/** Makes the acts. */
 export const makeRegistry = Effect.fnUntraced(function* ({
   maxPerProject,
   requireHttps,
@@ -505,27 +371,25 @@ export const makeRegistry = Effect.fnUntraced(function* ({
     )
 
   return {
-    create: Effect.fnUntraced(function* (input, origin) {
-      const { description, eventTypes, headers, idempotencyKey, ordered, projectId, rate, url } =
-        copyOwn(input)
-      const occasion = yield* readChangeContext(origin)
-      const ownHeaders = yield* readArgument("headers", newHeaders, headers)
+    create: Effect.fnUntraced(function* (
+      asked: Decoded<typeof newWebhook>,
+      context: ChangeContext,
+    ) {
+      const { headers = new Map(), projectId, ...settings } = asked
       const webhook: Webhook = {
+        ...settings,
         id: WebhookId(crypto.randomUUID()),
-        projectId: yield* readProjectId(projectId),
-        url: yield* Effect.fromResult(decodeWebhookUrl(url, urlRules)),
+        projectId,
+        url: yield* Effect.fromResult(decodeWebhookUrl(settings.url, urlRules)),
         secret: freshSecret(),
         previous: undefined,
         signingKey: undefined,
-        eventTypes: yield* readArgument("eventTypes", eventTypesOption, eventTypes),
-        ordered: yield* readArgument("ordered", orderedSetting, ordered),
-        rate: (yield* readArgument("rate", rateSetting, rate)) ?? undefined,
-        description: yield* readArgument("description", newDescription, description),
-        headerNames: [...ownHeaders.keys()].toSorted(),
-        createdAt: occasion.at,
+        rate: settings.rate ?? undefined,
+        headerNames: [...headers.keys()].toSorted(),
+        createdAt: context.at,
         disabled: undefined,
       }
-      const owner = { projectId: webhook.projectId, webhookId: webhook.id }
+      const owner = { projectId, webhookId: webhook.id }
       const secret = yield* asUnavailable(encryption.seal(owner, webhook.secret))
       const { headerNames: _, ...others } = webhook
       const stored = {
@@ -533,41 +397,26 @@ export const makeRegistry = Effect.fnUntraced(function* ({
         secret,
         previous: undefined,
         signingKey: undefined,
-        headers: yield* asUnavailable(sealHeaders(encryption, owner, ownHeaders)),
+        headers: yield* asUnavailable(sealHeaders(encryption, owner, headers)),
       }
-      const keyed = yield* attachIdempotencyKey(
-        occasion,
-        idempotencyKey,
-        "create",
-        owner.projectId,
-        webhook.url,
-        eventTypes,
-        webhook.ordered,
-        webhook.rate,
-        description,
-        [...ownHeaders],
-      )
-      const replayed = yield* store.add(stored, maxPerProject, keyed)
+      const replayed = yield* store.add(stored, maxPerProject, context)
       if (replayed === undefined) return webhook
-      yield* notifyReplay(keyed, replayed)
+      yield* notifyReplay(context, replayed)
       // Secrets are not kept with keys.
-      const present = yield* find(owner.projectId, WebhookId(replayed.answer))
+      const present = yield* find(projectId, WebhookId(replayed.answer))
       const { createdAt, id, secret: presentSecret } = present
       return { ...webhook, id, createdAt, secret: presentSecret }
     }),
 
-    list: Effect.fnUntraced(function* (project) {
-      const { projectId } = copyOwn(project)
-      const stored = yield* store.list(yield* readProjectId(projectId))
+    list: Effect.fnUntraced(function* ({ projectId }: Decoded<typeof ofProject>) {
+      const stored = yield* store.list(projectId)
       return yield* asUnavailable(Effect.forEach(stored, (one) => showWebhook(encryption, one)))
     }),
 
-    health: Effect.fnUntraced(function* (project) {
-      const { projectId } = copyOwn(project)
-      const id = yield* readProjectId(projectId)
-      const stored = yield* store.list(id)
+    health: Effect.fnUntraced(function* ({ projectId }: Decoded<typeof ofProject>) {
+      const stored = yield* store.list(projectId)
       const progress = yield* outbox.progress(
-        id,
+        projectId,
         stored.map((one) => one.id),
       )
       return stored.map((one) => ({
@@ -576,8 +425,7 @@ export const makeRegistry = Effect.fnUntraced(function* ({
       }))
     }),
 
-    find: Effect.fnUntraced(function* (ids) {
-      const { projectId, webhookId } = yield* readWebhookIds(ids)
+    find: Effect.fnUntraced(function* ({ projectId, webhookId }: WebhookRef) {
       const webhook = yield* asUnavailable(
         showWebhook(encryption, yield* store.find(projectId, webhookId)),
       )
@@ -585,41 +433,41 @@ export const makeRegistry = Effect.fnUntraced(function* ({
       return { ...webhook, ...(progress.get(webhookId) ?? noProgress) }
     }),
 
-    update: Effect.fnUntraced(function* (input, origin) {
-      const given = copyOwn(input)
-      const ids = yield* readWebhookIds(given)
-      const patch = yield* readPatch(given, urlRules)
-      const asked = { ...patch, headers: patch.headers && [...patch.headers] }
-      const occasion = yield* readWebhookChange("update", given, origin, asked)
+    update: Effect.fnUntraced(function* (
+      { projectId, webhookId, ...asked }: Decoded<typeof webhookUpdate>,
+      context: ChangeContext,
+    ) {
+      const ids = { projectId, webhookId }
+      const url = asked.url && (yield* Effect.fromResult(decodeWebhookUrl(asked.url, urlRules)))
       const attempt = Effect.gen(function* () {
-        const before = yield* store.find(ids.projectId, ids.webhookId)
-        const merged = patch.headers && headersAfter(encryption, ids, before.headers, patch.headers)
+        const before = yield* store.find(projectId, webhookId)
+        const merged = asked.headers && headersAfter(encryption, ids, before.headers, asked.headers)
         const headers = merged ? ((yield* asUnavailable(merged)) ?? null) : merged
-        const settings = applyWebhookPatch(before, { ...patch, headers }, occasion.at)
+        const settings = applyWebhookPatch(before, { ...asked, url, headers }, context.at)
         const change = { expected: before, settings, changes: settingChanges(before, settings) }
-        const stop = isStopping(before, settings) ? dispatcher.cancel(ids.webhookId) : Effect.void
-        const progress = yield* outbox.progress(ids.projectId, [ids.webhookId])
+        const stop = isStopping(before, settings) ? dispatcher.cancel(webhookId) : Effect.void
+        const progress = yield* outbox.progress(projectId, [webhookId])
         const updated = healthAfter(before, settings, {
-          ...(progress.get(ids.webhookId) ?? noProgress),
-          at: occasion.at,
+          ...(progress.get(webhookId) ?? noProgress),
+          at: context.at,
         })
-        const once = occasion.once && { ...occasion.once, answer: JSON.stringify(updated) }
+        const once = context.once && { ...context.once, answer: JSON.stringify(updated) }
         // The webhook may have been disabled even if the store does not say so.
-        const replayed = yield* store.update(ids, change, { ...occasion, once }).pipe(
-          Effect.tap((known) => (known === undefined ? stop : notifyReplay(occasion, known))),
+        const replayed = yield* store.update(ids, change, { ...context, once }).pipe(
+          Effect.tap((known) => (known === undefined ? stop : notifyReplay(context, known))),
           Effect.tapErrorTag("StoreUnavailable", () => stop),
           Effect.uninterruptible,
         )
         return replayed === undefined ? updated : parseHealth(replayed)
       })
       const answered = (missing: WebhookNotFound) =>
-        occasion.once === undefined
+        context.once === undefined
           ? Effect.fail(missing)
           : // Nothing is left to enable, but the store knows what the first request has answered.
-            Effect.flatMap(store.enable(ids.projectId, ids.webhookId, occasion), (known) =>
+            Effect.flatMap(store.enable(projectId, webhookId, context), (known) =>
               known === undefined
                 ? Effect.fail(missing)
-                : Effect.as(notifyReplay(occasion, known), parseHealth(known)),
+                : Effect.as(notifyReplay(context, known), parseHealth(known)),
             )
       return yield* repeatUntilMade(
         "The webhook",
@@ -630,50 +478,49 @@ export const makeRegistry = Effect.fnUntraced(function* ({
       )
     }),
 
-    delete: Effect.fnUntraced(function* (ids, origin) {
-      const { projectId, webhookId } = yield* readWebhookIds(ids)
-      const occasion = yield* readWebhookChange("delete", ids, origin)
+    delete: Effect.fnUntraced(function* (
+      { projectId, webhookId }: WebhookRef,
+      context: ChangeContext,
+    ) {
       // The webhook may have been removed even if the store does not say so.
-      yield* store.remove(projectId, webhookId, occasion).pipe(
+      yield* store.remove(projectId, webhookId, context).pipe(
         Effect.tap((replayed) =>
-          replayed === undefined ? dispatcher.cancel(webhookId) : notifyReplay(occasion, replayed),
+          replayed === undefined ? dispatcher.cancel(webhookId) : notifyReplay(context, replayed),
         ),
         Effect.tapErrorTag("StoreUnavailable", () => dispatcher.cancel(webhookId)),
         Effect.uninterruptible,
       )
     }),
 
-    rotateSecret: Effect.fnUntraced(function* (rotation, origin) {
-      const { keepOldFor = "24 hours", ...ids } = copyOwn(rotation)
-      const { projectId, webhookId } = yield* readWebhookIds(ids)
-      const kept = yield* readArgument("keepOldFor", secretLife, keepOldFor)
+    rotateSecret: Effect.fnUntraced(function* (
+      { keepOldFor, projectId, webhookId }: Decoded<typeof rotation>,
+      context: ChangeContext,
+    ) {
       const secret = freshSecret()
-      const occasion = yield* readWebhookChange("rotateSecret", ids, origin, kept)
       const isReadable = yield* asUnavailable(canRead(yield* store.find(projectId, webhookId)))
       // An unreadable old secret signs nothing.
-      const previousUntil = isReadable ? occasion.at + kept : occasion.at
+      const previousUntil = isReadable ? context.at + keepOldFor : context.at
       const sealed = yield* asUnavailable(encryption.seal({ projectId, webhookId }, secret))
       const sealedRotation = { secret: sealed, previousUntil }
-      const replayed = yield* store.rotateSecret(projectId, webhookId, sealedRotation, occasion)
+      const replayed = yield* store.rotateSecret(projectId, webhookId, sealedRotation, context)
       if (replayed === undefined) return { secret, previousUntil }
-      yield* notifyReplay(occasion, replayed)
+      yield* notifyReplay(context, replayed)
       const present = yield* find(projectId, webhookId)
       return { secret: present.secret, previousUntil: Number(replayed.answer) }
     }),
 
-    addSigningKey: Effect.fnUntraced(function* (ids, origin) {
-      const owner = yield* readWebhookIds(ids)
-      const occasion = yield* readChangeContext(origin)
+    addSigningKey: Effect.fnUntraced(function* (owner: WebhookRef, context: ChangeContext) {
       const fresh = yield* generateSigningKey
       const sealed = yield* encryption.seal(owner, fresh)
-      const stored = yield* store.addSigningKey(owner.projectId, owner.webhookId, sealed, occasion)
+      const stored = yield* store.addSigningKey(owner.projectId, owner.webhookId, sealed, context)
       return verificationKeyOf(yield* encryption.signingKey(owner, stored))
     }, asUnavailable),
 
-    enable: Effect.fnUntraced(function* (ids, origin) {
-      const { projectId, webhookId } = yield* readWebhookIds(ids)
-      const occasion = yield* readWebhookChange("enable", ids, origin)
-      yield* notifyReplay(occasion, yield* store.enable(projectId, webhookId, occasion))
+    enable: Effect.fnUntraced(function* (
+      { projectId, webhookId }: WebhookRef,
+      context: ChangeContext,
+    ) {
+      yield* notifyReplay(context, yield* store.enable(projectId, webhookId, context))
     }),
-  } satisfies WebhookRegistry
+  }
 })

@@ -2,8 +2,7 @@
 
 import type { FieldChange } from "../base/change-context.ts"
 import * as Setting from "../base/setting.ts"
-import { type EventType, eventTypesOption } from "../events/event.ts"
-import { headersPatchSetting } from "./webhook-headers.ts"
+import type { EventType } from "../events/event.ts"
 import type { Disabling, StoredHeaders, StoredWebhook } from "./webhook.ts"
 
 /** A webhook's settings. */
@@ -22,29 +21,19 @@ const isDescription = (text: string): boolean =>
   oneLine.test(text) && [...text].length <= maxDescriptionLength
 
 /** A webhook's description. */
-export const descriptionSetting = Setting.string(
-  `1 to ${maxDescriptionLength} characters without control characters`,
-  isDescription,
+export const descriptionSetting = Setting.inJson(
+  Setting.string(
+    `1 to ${maxDescriptionLength} characters without control characters`,
+    isDescription,
+  ),
+  { type: "string", minLength: 1, maxLength: maxDescriptionLength },
 )
-
-/** Whether a new webhook is ordered. */
-export const orderedSetting = Setting.withDefault(Setting.boolean, false)
 
 /** The maximum rate, in attempts per second. */
 export const maxRate = 10_000
 
 /** A webhook's rate. `null` stands for no limit. */
 export const rateSetting = Setting.optional(Setting.orNull(Setting.integer({ most: maxRate })))
-
-/** A change's arguments except for the URL, which has its own errors. `null` removes a setting. */
-export const webhookPatchSettings = {
-  eventTypes: Setting.orNull(eventTypesOption),
-  ordered: Setting.optional(Setting.boolean),
-  rate: rateSetting,
-  description: Setting.optional(Setting.orNull(descriptionSetting)),
-  headers: Setting.optional(Setting.orNull(headersPatchSetting)),
-  disabled: Setting.optional(Setting.boolean),
-}
 
 /** A change. Settings stay as they are if `undefined`. */
 export interface WebhookPatch {

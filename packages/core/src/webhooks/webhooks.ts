@@ -4,37 +4,30 @@ import * as Context from "effect/Context"
 import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Predicate from "effect/Predicate"
-import { notifyReplay } from "../base/change-context.ts"
+import { type ChangeContext, notifyReplay } from "../base/change-context.ts"
 import { checkNames } from "../base/field-names.ts"
-import {
-  invalidArgument,
-  readArgument,
-  readBranded,
-  readPageSize,
-  readProjectId,
-} from "../base/input.ts"
+import { type Repeatable, changingMethod, readingMethod } from "../base/host-method.ts"
+import { invalidArgument } from "../base/input.ts"
+import type { Decoded, HostInputOf } from "../base/operation-input.ts"
 import * as Setting from "../base/setting.ts"
-import { type ProjectNotFound, copyOwn, getOwn } from "../base/values.ts"
+import type { ProjectNotFound } from "../base/values.ts"
 import { EventId, Hooks, knownEventTypes, makeEvent, newEventId } from "../events/event.ts"
 import { type ActivityCell, answerTimePercentile } from "./delivery-activity.ts"
 import type { Dispatcher } from "./dispatcher.ts"
-import { webhookFields } from "./inputs.ts"
 import {
-  type AttemptPosition,
-  type Delivery,
-  type DeliveryState,
-  Outbox,
-  type WebhookRef,
-  deliveryStates,
-} from "./outbox.ts"
-import {
-  type ReplayInput,
-  type ReplayPageInput,
-  formatReplayCursor,
-  makeReplays,
-  readReplay,
-} from "./replay.ts"
+  deliveriesPage,
+  manyReplays,
+  newWebhook,
+  ofProject,
+  ofWebhook,
+  oneReplay,
+  replayPage,
+  rotation,
+  webhookNames,
+  webhookUpdate,
+} from "./inputs.ts"
+import { type Delivery, Outbox, type WebhookRef } from "./outbox.ts"
+import { formatReplayCursor, makeReplays, replaySelection } from "./replay.ts"
 import type { WebhookStore } from "./store.ts"
 import type { AddressPolicy, WebhookTransport } from "./transport.ts"
 import {
@@ -46,68 +39,18 @@ import {
   type WebhookRegistry,
   type WebhooksSettings,
   makeRegistry,
-  readWebhookChange,
-  readWebhookIds,
   webhooksOptions,
 } from "./webhook-registry.ts"
 import type { WebhookNotFound } from "./webhook.ts"
 import { type WebhookDisabled } from "./webhook.ts"
 
-/** The methods to show and replay deliveries. */
-type Redelivery = Pick<
-  Webhooks["Service"],
-  "activity" | "deliveries" | "ping" | "projectActivity" | "replay" | "replayMany" | "replayPage"
->
-
-const deliveryState = Setting.optional(Setting.oneOf(deliveryStates))
-
-/** The orders in which deliveries are listed. */
-const deliveryOrders = ["created", "latestAttempt"] as const
-
-const deliveryOrder = Setting.withDefault(Setting.oneOf(deliveryOrders), "created")
-
-const attemptPositionOf = (given: unknown): AttemptPosition | undefined => {
-  if (!Predicate.isObject(given)) return undefined
-  const [attemptedAt, eventId] = [getOwn(given, "attemptedAt"), getOwn(given, "eventId")]
-  return typeof attemptedAt === "number" &&
-    Number.isSafeInteger(attemptedAt) &&
-    typeof eventId === "string" &&
-    EventId.is(eventId)
-    ? { attemptedAt, eventId }
-    : undefined
+/** Returns the cursor that does not belong to the order of a page, if there is one. */
+const misplacedCursor = ({ attemptedBefore, olderThan, order }: Decoded<typeof deliveriesPage>) => {
+  if (order === "created") return attemptedBefore && "attemptedBefore"
+  return olderThan && "olderThan"
 }
 
-const attemptPosition = Setting.optional(
-  Setting.custom<Pick<Delivery, "attemptedAt" | "eventId">, AttemptPosition>(
-    "a delivery that was attempted",
-    attemptPositionOf,
-  ),
-)
-
-const decodePage = Effect.fnUntraced(function* ({
-  attemptedBefore,
-  limit = 100,
-  olderThan,
-  order,
-  state,
-}: DeliveriesPage) {
-  const by = yield* readArgument("order", deliveryOrder, order)
-  const page = {
-    state: yield* readArgument("state", deliveryState, state),
-    limit: yield* readPageSize(limit),
-  }
-  const before = yield* readArgument("attemptedBefore", attemptPosition, attemptedBefore)
-  const older =
-    olderThan === undefined ? undefined : yield* readBranded("olderThan", EventId, olderThan)
-  if (by === "created") {
-    if (before === undefined) return { order: by, ...page, olderThan: older }
-    return yield* invalidArgument("attemptedBefore", "absent with this order")
-  }
-  if (older === undefined) return { order: by, ...page, before }
-  return yield* invalidArgument("olderThan", "absent with this order")
-})
-
-/** Makes the methods. */
+/** Makes the acts that show and replay deliveries. */
 const makeRedelivery = Effect.gen(function* () {
   const outbox = yield* Outbox
   const hooks = yield* Hooks
@@ -127,34 +70,22 @@ const makeRedelivery = Effect.gen(function* () {
     return yield* invalidArgument("olderThan", "the id of an event with a delivery in the list")
   })
 
-  /** Reads what to send again. */
-  const readReplayCall = Effect.fnUntraced(function* (given: ReplayingPage) {
-    const { after, dryRun, only, since, types, ...ids } = copyOwn(given)
-    const webhook = yield* readWebhookIds(ids)
-    const selection = yield* readReplay({ after, dryRun, only, since, types })
-    const { once } = yield* readWebhookChange("replayMany", ids, undefined, selection)
-    return { webhook, selection, once }
-  })
-
   return {
-    deliveries: Effect.fnUntraced(function* (page) {
-      const decoded = yield* decodePage(copyOwn(page))
-      const webhook = yield* Effect.catchTag(
-        readWebhookIds(page),
-        "WebhookNotFound",
-        () => Effect.undefined,
-      )
-      if (webhook === undefined) return []
-      if (decoded.order === "latestAttempt") return yield* outbox.attempted(webhook, decoded)
-      const { olderThan } = decoded
-      const found = yield* outbox.deliveries(webhook, decoded)
+    deliveries: Effect.fnUntraced(function* (page: Decoded<typeof deliveriesPage>) {
+      const { attemptedBefore: before, limit, olderThan, order, state, ...webhook } = page
+      const misplaced = misplacedCursor(page)
+      if (misplaced !== undefined)
+        return yield* invalidArgument(misplaced, "absent with this order")
+      if (order === "latestAttempt")
+        return yield* outbox.attempted(webhook, { state, limit, before })
+      const found = yield* outbox.deliveries(webhook, { state, limit, olderThan })
       // An unknown event has nothing after it, as the oldest one.
       if (found.length === 0 && olderThan !== undefined) yield* requireDelivery(webhook, olderThan)
       return found
     }),
 
-    activity: Effect.fnUntraced(function* (ids) {
-      const { answerTimes, quarters } = yield* outbox.activity(yield* readWebhookIds(ids))
+    activity: Effect.fnUntraced(function* (webhook: WebhookRef) {
+      const { answerTimes, quarters } = yield* outbox.activity(webhook)
       return {
         quarters,
         p50Millis: answerTimePercentile(answerTimes, 0.5),
@@ -162,34 +93,38 @@ const makeRedelivery = Effect.gen(function* () {
       }
     }),
 
-    projectActivity: Effect.fnUntraced(function* (project) {
-      const { projectId } = copyOwn(project)
-      return yield* outbox.minutes(yield* readProjectId(projectId))
-    }),
+    projectActivity: ({ projectId }: Decoded<typeof ofProject>) => outbox.minutes(projectId),
 
-    replay: Effect.fnUntraced(function* (delivery) {
-      const { eventId, ...ids } = copyOwn(delivery)
-      const id = yield* readBranded("eventId", EventId, eventId)
-      const webhook = yield* readWebhookIds(ids)
-      const { once } = yield* readWebhookChange("replay", ids, undefined, id)
-      const replayed = yield* outbox.replay(webhook, id, once)
+    replay: Effect.fnUntraced(function* (
+      { eventId, ...webhook }: Decoded<typeof oneReplay>,
+      { once }: ChangeContext,
+    ) {
+      const replayed = yield* outbox.replay(webhook, eventId, once)
       if (typeof replayed === "number") return replayed > 0
       yield* notifyReplay({ once }, replayed)
       return Number(replayed.answer) > 0
     }),
 
-    replayPage: Effect.fnUntraced(function* (page) {
-      const { next, replayed } = yield* replays.page(yield* readReplayCall(page))
+    replayPage: Effect.fnUntraced(function* (
+      { projectId, webhookId, ...asked }: Decoded<typeof replayPage>,
+      { once }: ChangeContext,
+    ) {
+      const webhook = { projectId, webhookId }
+      const selection = replaySelection(asked)
+      const { next, replayed } = yield* replays.page({ webhook, selection, once })
       return { replayed, next: next && formatReplayCursor(next) }
     }),
 
-    replayMany: Effect.fnUntraced(function* (events) {
-      return yield* replays.all(yield* readReplayCall(events))
-    }),
+    replayMany: (
+      { projectId, webhookId, ...asked }: Decoded<typeof manyReplays>,
+      { once }: ChangeContext,
+    ) =>
+      replays.all({ webhook: { projectId, webhookId }, selection: replaySelection(asked), once }),
 
-    ping: Effect.fnUntraced(function* (ids) {
-      const { projectId, webhookId } = yield* readWebhookIds(ids)
-      const { at, once } = yield* readWebhookChange("ping", ids)
+    ping: Effect.fnUntraced(function* (
+      { projectId, webhookId }: WebhookRef,
+      { at, once }: ChangeContext,
+    ) {
       const event = makeEvent({
         id: newEventId(crypto, at),
         projectId,
@@ -205,20 +140,17 @@ const makeRedelivery = Effect.gen(function* () {
       yield* hooks.event(event)
       return event.id
     }),
-  } satisfies Redelivery
+  }
 })
 
 /** A delivery to send again. */
-export interface Replaying extends RepeatableIds {
-  /** The id of the event. */
-  readonly eventId: string
-}
+export interface Replaying extends HostInputOf<typeof oneReplay>, Repeatable {}
 
 /** Many events to send again. */
-export interface ReplayingMany extends RepeatableIds, ReplayInput {}
+export interface ReplayingMany extends HostInputOf<typeof manyReplays>, Repeatable {}
 
 /** Many events to send again, page by page. */
-export interface ReplayingPage extends RepeatableIds, ReplayPageInput {}
+export interface ReplayingPage extends HostInputOf<typeof replayPage>, Repeatable {}
 
 /** A page of events that are sent again. */
 export interface ReplayedPage {
@@ -242,18 +174,7 @@ export interface WebhookDay {
 }
 
 /** A page of a webhook's deliveries. */
-export interface DeliveriesPage extends WebhookIds {
-  /** `"latestAttempt"` lists only attempted deliveries, the latest attempted first. Default: `"created"`, the newest first. */
-  readonly order?: "created" | "latestAttempt" | undefined
-  /** With the order `"latestAttempt"`: lists only deliveries after this one, the last one of the page before. */
-  readonly attemptedBefore?: Pick<Delivery, "attemptedAt" | "eventId"> | undefined
-  /** Lists only deliveries in this state. */
-  readonly state?: DeliveryState | undefined
-  /** With the order `"created"`: an event's id. Lists only deliveries older than the webhook's delivery for this event. */
-  readonly olderThan?: string | undefined
-  /** The most deliveries to return, 1 to 10,000; 100 by default. */
-  readonly limit?: number | undefined
-}
+export interface DeliveriesPage extends HostInputOf<typeof deliveriesPage> {}
 
 /**
  * Registers, lists and deletes webhooks, and shows their deliveries. Every method fails with
@@ -339,13 +260,46 @@ export class Webhooks extends Context.Service<
   static readonly layer = (
     settings: WebhooksSettings = Setting.parse(webhooksOptions),
   ): Layer.Layer<
-    Webhooks,
+    Webhooks | WebhookActs,
     never,
     WebhookStore | Outbox | Dispatcher | AddressPolicy | WebhookTransport
-  > => Layer.effect(Webhooks, make(settings))
+  > =>
+    Layer.provideMerge(
+      Layer.effect(Webhooks, Effect.map(WebhookActs, makeMethods)),
+      Layer.effect(WebhookActs, makeActs(settings)),
+    )
 }
 
-const make = Effect.fnUntraced(function* (settings: WebhooksSettings) {
-  const service = { ...(yield* makeRegistry(settings)), ...(yield* makeRedelivery) }
-  return Webhooks.of(checkNames<Webhooks["Service"]>(webhookFields, service))
+const makeActs = Effect.fnUntraced(function* (settings: WebhooksSettings) {
+  return { ...(yield* makeRegistry(settings)), ...(yield* makeRedelivery) }
 })
+
+/** What the methods do once their arguments are read. The HTTP API reads them from requests. */
+export class WebhookActs extends Context.Service<
+  WebhookActs,
+  Effect.Success<ReturnType<typeof makeActs>>
+>()("@tenure/core/WebhookActs") {}
+
+const makeMethods = (acts: WebhookActs["Service"]): Webhooks["Service"] => {
+  const deliveries = readingMethod(deliveriesPage, acts.deliveries)
+  return checkNames<Webhooks["Service"]>(webhookNames, {
+    create: changingMethod("create", newWebhook, acts.create),
+    list: readingMethod(ofProject, acts.list),
+    health: readingMethod(ofProject, acts.health),
+    find: readingMethod(ofWebhook, acts.find),
+    update: changingMethod("update", webhookUpdate, acts.update),
+    delete: changingMethod("delete", ofWebhook, acts.delete),
+    rotateSecret: changingMethod("rotateSecret", rotation, acts.rotateSecret),
+    addSigningKey: changingMethod("addSigningKey", ofWebhook, acts.addSigningKey),
+    enable: changingMethod("enable", ofWebhook, acts.enable),
+    activity: readingMethod(ofWebhook, acts.activity),
+    projectActivity: readingMethod(ofProject, acts.projectActivity),
+    // The list of a webhook that cannot exist is empty, as that of one that was deleted.
+    deliveries: (page) =>
+      Effect.catchTag(deliveries(page), "WebhookNotFound", () => Effect.succeed([])),
+    replay: changingMethod("replay", oneReplay, acts.replay),
+    replayMany: changingMethod("replayMany", manyReplays, acts.replayMany),
+    replayPage: changingMethod("replayMany", replayPage, acts.replayPage),
+    ping: changingMethod("ping", ofWebhook, acts.ping),
+  })
+}

@@ -4,7 +4,7 @@ import type { Fields } from "../../src/base/field-names.ts"
 import { createTenure } from "../../src/index.ts"
 import { toPrincipal } from "../../src/keys/identity.ts"
 import { membershipFields } from "../../src/memberships/inputs.ts"
-import { eventFields, webhookFields } from "../../src/webhooks/inputs.ts"
+import { eventNames, webhookNames } from "../../src/webhooks/inputs.ts"
 
 const tenure = await createTenure({
   stores: memory(),
@@ -49,8 +49,8 @@ const spellings = (name: string): ReadonlyArray<string> =>
 
 const services = [
   ["memberships", tenure.memberships, membershipFields.methods],
-  ["webhooks", tenure.webhooks, webhookFields.methods],
-  ["events", tenure.events, eventFields.methods],
+  ["webhooks", tenure.webhooks, webhookNames.methods],
+  ["events", tenure.events, eventNames.methods],
 ] as const
 
 const fieldsOf = services.flatMap(([noun, service, methods]) =>

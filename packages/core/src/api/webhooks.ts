@@ -1,0 +1,407 @@
+/** The operations on webhooks. */
+
+import { either, input } from "../base/operation-input.ts"
+import * as Setting from "../base/setting.ts"
+import {
+  newWebhook,
+  ofProject,
+  ofWebhook,
+  oneReplay,
+  possibleEventId,
+  replayPage,
+  webhookPath,
+  webhookUpdate,
+} from "../webhooks/inputs.ts"
+import { deliveryStates } from "../webhooks/outbox.ts"
+import type { Disabling } from "../webhooks/webhook.ts"
+import { counted, declareOperations, pageFields, paged, single } from "./declaration.ts"
+import type {
+  ActivityCell,
+  AnsweredAttempt,
+  Attempt,
+  DeliveryProgress,
+  Instant,
+  Int,
+  LastAttempt,
+  Uuid,
+} from "./types.ts"
+
+export interface Webhook {
+  /**
+   * Where events are sent: a public http or https URL without credentials.
+   * @maxLength 2048
+   * @example "https://receiver.example/hooks"
+   */
+  readonly url: string
+  /** The id of the webhook. */
+  readonly id: Uuid
+  /**
+   * The secret that signs notifications: `whsec_` and base64. `unreadable_` and a UUID, which nobody signs with, stand for
+   * one that the server cannot read.
+   * @example "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+   */
+  readonly secret: string
+}
+
+export interface WebhookHealth {
+  /** The id of the webhook. */
+  readonly id: Uuid
+  /**
+   * Where events are sent.
+   * @maxLength 2048
+   * @example "https://receiver.example/hooks"
+   */
+  readonly url: string
+  /**
+   * The types of events that are sent; null for all.
+   * @minItems 1
+   * @maxItems 100
+   * @example null
+   */
+  readonly event_types: ReadonlyArray<string> | null
+  /**
+   * Whether a member's events are sent one after another.
+   * @example false
+   */
+  readonly ordered: boolean
+  /**
+   * How many attempts start in a second at most; null without a limit.
+   * @minimum 1
+   * @maximum 10000
+   * @example null
+   */
+  readonly rate: Int | null
+  /**
+   * What the webhook is for; null if nobody said.
+   * @minLength 1
+   * @maxLength 200
+   * @example null
+   */
+  readonly description: string | null
+  /**
+   * The names of the webhook's own request headers, in lower case and in order.
+   * @example ["x-tenant"]
+   */
+  readonly header_names: ReadonlyArray<string>
+  readonly created_at: Instant
+  /**
+   * When it was disabled; null while it is enabled.
+   * @example null
+   */
+  readonly disabled_at: Instant | null
+  /**
+   * `failures` if attempts had failed for too long or the receiver is gone: what waited has failed. `request` if somebody
+   * asked for it: what waits stays waiting. Null while the webhook is enabled.
+   * @example null
+   */
+  readonly disabled_by: Disabling["by"] | null
+  /**
+   * When an attempt first failed since one succeeded; null if none has.
+   * @example null
+   */
+  readonly failing_since: Instant | null
+  /**
+   * How many attempts have failed since one succeeded.
+   * @example 0
+   */
+  readonly failures: Int
+  /**
+   * The latest attempt with a kept delivery, or null.
+   * @example null
+   */
+  readonly last_attempt: LastAttempt | null
+  /**
+   * The deliveries that wait for an attempt, or for the result of one, up to 10,000, which stands for as many or more.
+   * @minimum 0
+   * @maximum 10000
+   * @example 0
+   */
+  readonly waiting: Int
+  /**
+   * When the next attempt is due; null if none is, because nothing waits, all is being attempted, or the webhook is
+   * disabled.
+   * @example null
+   */
+  readonly next_attempt_at: Instant | null
+}
+
+export interface WebhookDetails extends WebhookHealth, Pick<Webhook, "secret"> {}
+
+/** The event of a delivery. */
+interface DeliveredEvent {
+  /** The id of the event. */
+  readonly event_id: Uuid
+  /**
+   * The type of an event.
+   * @example "payment.completed"
+   */
+  readonly type: string
+  /** When the event happened. */
+  readonly created_at: Instant
+  /**
+   * The first `user_id` in the event's data: the user it is about. null without one, and after an erasure.
+   * @example null
+   */
+  readonly user_id: string | null
+}
+
+export interface Delivery extends DeliveredEvent, DeliveryProgress {
+  readonly attempts: ReadonlyArray<Attempt>
+}
+
+export interface ShownDelivery extends DeliveredEvent, DeliveryProgress {
+  readonly attempts: ReadonlyArray<AnsweredAttempt>
+  /** What every attempt sends. */
+  readonly request: {
+    readonly method: "POST"
+    /** @example "https://receiver.example/hooks" */
+    readonly url: string
+    /**
+     * The header fields; null for those that each attempt makes anew, and for those of the webhook's own, which nothing
+     * shows.
+     * @example {"content-type":"application/json","user-agent":"Tenure","webhook-id":"6ba7b810-9dad-41d1-80b4-00c04fd430c8","webhook-timestamp":null,"webhook-signature":null}
+     */
+    readonly headers: Readonly<Record<string, string | null>>
+    /**
+     * The body, as it is sent.
+     * @example "{\"type\":\"payment.completed\",\"timestamp\":\"2099-01-01T00:00:00.000Z\",\"data\":{\"invoice\":\"2099-117\"}}"
+     */
+    readonly body: string
+  }
+}
+
+export interface WebhookActivity {
+  /** 96 quarters of an hour, oldest first; the last one goes on. */
+  readonly quarters: ReadonlyArray<ActivityCell>
+  /**
+   * The median duration of these attempts, an estimate that is wrong by 19 % at most between 4 and 16,384 ms, and one of
+   * these two beyond; null without any attempts.
+   * @example 84
+   */
+  readonly p50_ms: Int | null
+  /**
+   * The 99th percentile, estimated in the same way.
+   * @example 512
+   */
+  readonly p99_ms: Int | null
+}
+
+export interface Rotated {
+  readonly secret: Webhook["secret"]
+  readonly previous_until: Instant
+}
+
+export interface Replayed {
+  /**
+   * The number of events that are sent again, up to 10,000 in one call.
+   * @example 1
+   */
+  readonly replayed: Int
+  /**
+   * Where to go on: the `after` of the next call, with the other fields as they were. Null if all events were looked at.
+   * @example null
+   */
+  readonly next: string | null
+}
+
+const all = "/v2/projects/:project_id/integrations/webhooks"
+const one = `${all}/:webhook_id` as const
+
+/** A page of a webhook's deliveries. */
+const deliveriesQuery = input(webhookPath, {
+  ...pageFields,
+  /** Lists only deliveries in this state. */
+  state: Setting.optional(Setting.oneOf(deliveryStates)),
+  /**
+   * `created`, the default, lists the newest first; `latest_attempt` lists only deliveries that were attempted, the latest
+   * attempted first. A cursor belongs to the order of its page.
+   */
+  order: Setting.withDefault(Setting.oneOf(["created", "latest_attempt"]), "created"),
+})
+
+/** The ids of an event's delivery to a webhook, which is looked up before the event. */
+const ofDelivery = input({ ...webhookPath, eventId: possibleEventId }, {})
+
+export const webhookOperations = declareOperations({
+  /**
+   * List webhooks
+   *
+   * Returns the webhooks of a project, oldest first.
+   */
+  list: {
+    method: "GET",
+    pattern: all,
+    role: "client",
+    isContract: true,
+    input: ofProject,
+    reply: counted<Webhook>("The webhooks of the project."),
+    errors: [],
+  },
+  /**
+   * Register a webhook
+   *
+   * Registers a URL, which is notified of the events of the project from now on.
+   */
+  create: {
+    method: "POST",
+    pattern: all,
+    role: "client",
+    isContract: true,
+    input: newWebhook,
+    reply: single<Webhook>("The webhook was created."),
+    errors: ["InvalidWebhookUrl", "WebhookLimitReached", "WebhookNotFound"],
+  },
+  /**
+   * List how webhooks are doing
+   *
+   * Returns the webhooks of a project, oldest first, without their secrets: what they are for, and how their latest attempts
+   * went.
+   */
+  health: {
+    method: "GET",
+    pattern: "/v2/projects/:project_id/integrations/health",
+    role: "client",
+    input: ofProject,
+    reply: counted<WebhookHealth>("The webhooks of the project, without their secrets."),
+    errors: [],
+  },
+  /**
+   * Find a webhook
+   *
+   * Returns a webhook, what it is for, how its latest attempts went, and its secret: the audit trail says who has asked for
+   * it.
+   */
+  get: {
+    method: "GET",
+    pattern: one,
+    role: "client",
+    input: ofWebhook,
+    reply: single<WebhookDetails>("The webhook."),
+    errors: ["WebhookNotFound"],
+  },
+  /**
+   * Change a webhook
+   *
+   * Changes the settings of a webhook. Its id, its secret and its deliveries stay, and what is not in the body stays, too.
+   */
+  update: {
+    method: "PATCH",
+    pattern: one,
+    role: "operator",
+    input: webhookUpdate,
+    reply: single<WebhookHealth>("The webhook was changed."),
+    errors: ["WebhookNotFound", "InvalidWebhookUrl"],
+  },
+  /**
+   * Delete a webhook
+   *
+   * Deletes a webhook. No further attempt to notify it starts.
+   */
+  delete: {
+    method: "DELETE",
+    pattern: one,
+    role: "client",
+    isContract: true,
+    input: ofWebhook,
+    reply: single<null>("The webhook was deleted."),
+    errors: ["WebhookNotFound"],
+  },
+  /**
+   * Try out a webhook
+   *
+   * Sends the event webhook.ping to one webhook.
+   */
+  ping: {
+    method: "POST",
+    pattern: `${one}/ping`,
+    role: "operator",
+    input: ofWebhook,
+    reply: single<{
+      /** The id of the event. */
+      readonly event_id: Uuid
+    }>("The event webhook.ping was published."),
+    errors: ["WebhookNotFound", "WebhookDisabled"],
+  },
+  /**
+   * Enable a webhook
+   *
+   * Enables a webhook that was disabled, and goes on with what waits. It does nothing to others.
+   */
+  enable: {
+    method: "POST",
+    pattern: `${one}/enable`,
+    role: "operator",
+    input: ofWebhook,
+    reply: single<null>("The webhook is enabled."),
+    errors: ["WebhookNotFound"],
+  },
+  /**
+   * Rotate a secret
+   *
+   * Replaces the secret of a webhook. The previous one also signs for a day.
+   */
+  rotate: {
+    method: "POST",
+    pattern: `${one}/rotate`,
+    role: "operator",
+    input: ofWebhook,
+    reply: single<Rotated>("The webhook has a new secret."),
+    errors: ["WebhookNotFound"],
+  },
+  /**
+   * List deliveries
+   *
+   * Returns what was sent to a webhook, newest first, with every attempt.
+   */
+  deliveries: {
+    method: "GET",
+    pattern: `${one}/deliveries`,
+    role: "operator",
+    input: deliveriesQuery,
+    reply: paged<Delivery>("The deliveries to the webhook, newest first."),
+    errors: ["WebhookNotFound"],
+  },
+  /**
+   * Get a webhook's last day
+   *
+   * Counts the attempts for a webhook in the last 24 hours, by the quarter of an hour, and says how long they took. Attempts
+   * that another server made may be missing for up to 10 seconds.
+   */
+  activity: {
+    method: "GET",
+    pattern: `${one}/activity`,
+    role: "client",
+    input: ofWebhook,
+    reply: single<WebhookActivity>("What was sent to the webhook in the last 24 hours."),
+    errors: ["WebhookNotFound"],
+  },
+  /**
+   * Find a delivery
+   *
+   * Returns the delivery of an event to a webhook: what every attempt sends, and what the receiver has responded. The audit
+   * trail says who has asked for it.
+   */
+  delivery: {
+    method: "GET",
+    pattern: `${one}/deliveries/:event_id`,
+    role: "operator",
+    input: ofDelivery,
+    reply: single<ShownDelivery>("The delivery, with its request and what the receiver responded."),
+    errors: ["WebhookNotFound", "EventNotFound"],
+  },
+  /**
+   * Replay events
+   *
+   * Sends an event to a webhook again, or now if it waits for its next attempt; or sends the events since a time that the
+   * webhook has missed or not accepted. One call reads up to 25,000 events that are kept and sends up to 10,000, after all
+   * other events that are due for the webhook. What waits or is being sent is never doubled.
+   */
+  replay: {
+    method: "POST",
+    pattern: `${one}/replay`,
+    role: "operator",
+    input: either(oneReplay, replayPage),
+    reply: single<Replayed>("The number of events that are sent again."),
+    errors: ["WebhookNotFound", "WebhookDisabled"],
+  },
+})

@@ -1,0 +1,60 @@
+/** Makes the public methods of services: each reads what a host passes, and performs an act. */
+
+import * as Effect from "effect/Effect"
+import {
+  type ChangeContext,
+  type IdempotencyKeyInput,
+  type OriginInput,
+  attachIdempotencyKey,
+  readChangeContext,
+} from "./change-context.ts"
+import type { InvalidInput } from "./errors.ts"
+import type { Input } from "./operation-input.ts"
+import { copyOwn } from "./values.ts"
+
+/** A change that can be repeated. */
+export interface Repeatable {
+  /**
+   * Makes the change once, however often the call is repeated within 24 hours: 1 to 255 visible ASCII
+   * characters.
+   */
+  readonly idempotencyKey?: IdempotencyKeyInput | undefined
+}
+
+/** Makes a method that changes nothing. */
+export const readingMethod =
+  <I extends object, O, E1, A, E2, R>(
+    input: Input<I, O, E1>,
+    act: (decoded: O) => Effect.Effect<A, E2, R>,
+  ) =>
+  (given: I): Effect.Effect<A, InvalidInput | E1 | E2, R> =>
+    Effect.suspend(() =>
+      Effect.flatMapEager(Effect.fromResult(input.fromHost(copyOwn(given))), act),
+    )
+
+/**
+ * Makes a method that changes something.
+ *
+ * @param name - with its input, tells the call from others with the same idempotency key
+ */
+export const changingMethod =
+  <I extends object, O extends object, E1, A, E2, R>(
+    name: string,
+    input: Input<I, O, E1>,
+    act: (decoded: O, context: ChangeContext) => Effect.Effect<A, E2, R>,
+  ): ((
+    given: I & Repeatable,
+    origin?: OriginInput,
+  ) => Effect.Effect<A, InvalidInput | E1 | E2, R>) =>
+  (given, origin) =>
+    Effect.gen(function* () {
+      const own = copyOwn(given)
+      const decoded = yield* Effect.fromResult(input.fromHost(own))
+      const context = yield* attachIdempotencyKey(
+        yield* readChangeContext(origin),
+        own.idempotencyKey,
+        name,
+        input.fingerprintOf(decoded),
+      )
+      return yield* act(decoded, context)
+    })

@@ -1,0 +1,215 @@
+/** Inputs of operations: one declaration reads what hosts pass and what requests have. */
+
+import * as Result from "effect/Result"
+import { InvalidInput } from "./errors.ts"
+import type {
+  ErrorOfFields,
+  InputFields,
+  InputOfFields,
+  OutputOfFields,
+  Setting,
+  Source,
+} from "./setting.ts"
+
+/** What an operation reads of a request: ids in its path, and fields in its body or query. */
+export interface RequestInput<out O, out E> {
+  readonly path: InputFields
+  readonly fields: InputFields
+  /** The names of the fields in requests. */
+  readonly wireNames: ReadonlyArray<string>
+  /** Whether at least one field is needed. */
+  readonly needsField: boolean
+  /** The inputs of which a request has one, if there are several. */
+  readonly alternatives?: ReadonlyArray<RequestInput<unknown, unknown>>
+  /**
+   * Reads a request.
+   *
+   * @param path - the ids in its path, decoded
+   * @param given - its body or query
+   * @param isOpen - whether fields that are not declared are ignored
+   */
+  readonly fromRequest: (
+    path: object,
+    given: object,
+    source: Source,
+    isOpen: boolean,
+  ) => Result.Result<O, InvalidInput | E>
+}
+
+/** The input of an operation that a host calls, too. The host passes an `I`, and the act receives an `O`. */
+export interface Input<in I, out O, out E> extends RequestInput<O, E> {
+  /** Reads what a host passes: its own properties, and only those that are declared. */
+  readonly fromHost: (given: I) => Result.Result<O, InvalidInput | E>
+  /**
+   * Returns what tells a call from others with its idempotency key: what was given, by name. A default counts as absent, so
+   * that keys stay valid when a setting is added.
+   */
+  readonly fingerprintOf: (decoded: object) => unknown
+}
+
+/** What an act receives. */
+export type Decoded<I> = I extends RequestInput<infer O, unknown> ? O : never
+
+/** What a host passes. */
+export type HostInputOf<I> = I extends Input<infer H, unknown, unknown> ? H : never
+
+/** Returns the name of a field in requests. */
+export const wireNameOf = (
+  name: string,
+  { wire }: Pick<Setting<unknown, unknown>, "wire">,
+): string => wire ?? name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
+interface Row {
+  readonly name: string
+  readonly wire: string
+  readonly setting: Setting<unknown, unknown, unknown>
+  /** The text of the default as it is decoded. */
+  readonly absent: string | undefined
+}
+
+const textOf = (value: unknown): string | undefined =>
+  JSON.stringify(value instanceof Map ? [...value] : value)
+
+const rowsOf = (fields: InputFields): ReadonlyArray<Row> =>
+  Object.entries(fields).map(([name, setting]) => {
+    const byDefault = setting.isOptional === true ? setting.read(undefined, name) : undefined
+    const absent = byDefault && Result.isSuccess(byDefault) ? textOf(byDefault.success) : undefined
+    return { name, wire: wireNameOf(name, setting), setting, absent }
+  })
+
+const ownOf = (given: object, name: string): unknown =>
+  Object.hasOwn(given, name) ? Reflect.get(given, name) : undefined
+
+/** Reads fields in their order. Returns the first error, if there is one. */
+const readRows = (
+  rows: ReadonlyArray<Row>,
+  given: object,
+  source: Source,
+  decoded: Record<string, unknown>,
+): Result.Result<object, unknown> => {
+  for (const { name, setting, wire } of rows) {
+    const key = source === "host" ? name : wire
+    const read = setting.read(ownOf(given, key), key, source)
+    if (Result.isFailure(read)) return Result.fail(read.failure)
+    decoded[name] = read.success
+  }
+  return Result.succeed(decoded)
+}
+
+/** The letters and digits of a name. */
+const lettersOf = (name: string): string => name.replaceAll(/[^\p{L}\p{N}]/gu, "").toLowerCase()
+
+/** Makes the function that finds a field which is not declared. */
+const makeStranger = (wireNames: ReadonlyArray<string>) => {
+  const known = new Set(wireNames)
+  const list =
+    wireNames.length === 0 ? "nothing is known here" : `known are ${wireNames.join(", ")}`
+  // A word of a single part can only be written in one way.
+  const near = new Map(
+    wireNames.filter((name) => name.includes("_")).map((name) => [lettersOf(name), name]),
+  )
+  return (given: object, isOpen: boolean): InvalidInput | undefined => {
+    for (const name of Object.keys(given)) {
+      if (known.has(name)) continue
+      if (!isOpen) return new InvalidInput({ field: name, problem: `is unknown: ${list}` })
+      // The client hopes for something that it would not get.
+      const right = near.get(lettersOf(name))
+      if (right !== undefined)
+        return new InvalidInput({ field: name, problem: `must be written "${right}"` })
+    }
+    return undefined
+  }
+}
+
+/**
+ * Declares the input of an operation.
+ *
+ * @param path - the ids in its path
+ * @param fields - the fields in its body or query
+ * @param rules.needsField - refuses an input without any field
+ *
+ * @example
+ * ```ts
+ * import { Setting, input } from "@tenure/core/internal"
+ *
+ * export const renaming = input(
+ *   { projectId: Setting.string("the id of a project", (id) => id !== "") },
+ *   { newName: Setting.string("a name", (name) => name !== "") },
+ * )
+ * // A request has `new_name`.
+ * ```
+ */
+export function input<P extends InputFields, F extends InputFields>(
+  path: P,
+  fields: F,
+  rules?: { readonly needsField?: boolean },
+): Input<InputOfFields<P & F>, OutputOfFields<P & F>, ErrorOfFields<P> | ErrorOfFields<F>>
+export function input(
+  path: InputFields,
+  fields: InputFields,
+  { needsField = false }: { readonly needsField?: boolean } = {},
+): Input<never, object, unknown> {
+  const pathRows = rowsOf(path)
+  const fieldRows = rowsOf(fields)
+  const allRows = [...pathRows, ...fieldRows]
+  const wireNames = fieldRows.map(({ wire }) => wire)
+  const strangerIn = makeStranger(wireNames)
+  const [first] = wireNames
+  const none = new InvalidInput({ field: first ?? "", problem: "or another setting is needed" })
+  const isEmpty = (given: object, source: Source): boolean =>
+    needsField &&
+    fieldRows.every(({ name, wire }) => ownOf(given, source === "host" ? name : wire) === undefined)
+  return {
+    path,
+    fields,
+    wireNames,
+    needsField,
+    fromHost: (given) => {
+      const ids = readRows(pathRows, given, "host", {})
+      if (Result.isFailure(ids)) return ids
+      return isEmpty(given, "host")
+        ? Result.fail(none)
+        : readRows(fieldRows, given, "host", { ...ids.success })
+    },
+    fromRequest: (ids, given, source, isOpen) => {
+      const stranger = strangerIn(given, isOpen)
+      if (stranger !== undefined && !isOpen) return Result.fail(stranger)
+      if (isEmpty(given, source)) return Result.fail(none)
+      const decoded = {}
+      const read = readRows(fieldRows, given, source, decoded)
+      if (Result.isFailure(read)) return read
+      return stranger === undefined
+        ? readRows(pathRows, ids, "json", decoded)
+        : Result.fail(stranger)
+    },
+    fingerprintOf: (decoded) =>
+      allRows
+        .flatMap(({ absent, name }) => {
+          const text = textOf(ownOf(decoded, name))
+          return text === undefined || text === absent ? [] : [[name, text] as const]
+        })
+        .toSorted(([one], [other]) => (one < other ? -1 : 1)),
+  }
+}
+
+/**
+ * Declares that a request has the fields of one of two inputs with the same ids. The first field of each, which it needs,
+ * tells which one.
+ */
+export const either = <One, Other, E1, E2>(
+  one: RequestInput<One, E1>,
+  other: RequestInput<Other, E2>,
+): RequestInput<One | Other, E1 | E2> => {
+  const [first = ""] = one.wireNames
+  const [second = ""] = other.wireNames
+  const neither = new InvalidInput({ field: first, problem: `or ${second} is needed, not both` })
+  return {
+    ...one,
+    alternatives: [one, other],
+    fromRequest: (path, given, source, isOpen) => {
+      const isOne = Object.hasOwn(given, first)
+      if (isOne === Object.hasOwn(given, second)) return Result.fail(neither)
+      return (isOne ? one : other).fromRequest(path, given, source, isOpen)
+    },
+  }
+}
