@@ -60,6 +60,22 @@ export const digests: ReadonlyArray<string> = ${text(all.map(digestOf))}
     },
   },
   {
+    path: "packages/core/src/openapi/groups.generated.ts",
+    sources: ["packages/core/src", "scripts/http-api"],
+    print: async () => {
+      const { printHttpApi } = await import("./http-api/print.ts")
+      const { webhookOperations } = await import("../packages/core/src/api/webhooks.ts")
+      return printHttpApi([
+        {
+          name: "webhooks",
+          path: join(root, "packages/core/src/api/webhooks.ts"),
+          constant: "webhookOperations",
+          operations: webhookOperations,
+        },
+      ])
+    },
+  },
+  {
     path: "packages/core/src/openapi/document.generated.ts",
     sources: ["packages/core/src"],
     print: async () => {
@@ -128,4 +144,5 @@ const write = async ({ path, print }: Generated): Promise<void> => {
   await rename(beside, target)
 }
 
-await Promise.all(modules.map(async (one) => (await isCurrent(one)) || write(one)))
+// In this order, because some are made from others.
+for (const one of modules) if (!(await isCurrent(one))) await write(one)

@@ -26,8 +26,8 @@ export interface Route {
   readonly isContract?: boolean
 }
 
-/** How a reply is made: of a single result, of a list that is counted, or of a page of a list. */
-type ReplyKind = "counted" | "paged" | "single"
+/** How a reply is made: of data, of data that is counted, of a page of a list, or of what follows a cursor. */
+type ReplyKind = "continued" | "counted" | "paged" | "plain"
 
 /** The reply of an operation, with the type of its data and its usual message. */
 export interface Reply<out Data extends object | null> {
@@ -37,23 +37,21 @@ export interface Reply<out Data extends object | null> {
   readonly data?: Data
 }
 
-/** The reply of an operation that counts nothing. */
-export const single = <Data extends object | null>(message: string): Reply<Data> => ({
-  kind: "single",
-  message,
-})
+const replyOf =
+  (kind: ReplyKind) =>
+  <Data extends object | null>(message: string): Reply<Data> => ({ kind, message })
 
-/** The reply of an operation that lists all items. */
-export const counted = <Item>(message: string): Reply<ReadonlyArray<Item>> => ({
-  kind: "counted",
-  message,
-})
+/** The reply of an operation that counts nothing. */
+export const plain = replyOf("plain")
+
+/** The reply of an operation that counts items: those that it lists, or those that it has changed. */
+export const counted = replyOf("counted")
 
 /** The reply of an operation that lists a page. */
-export const paged = <Item>(message: string): Reply<ReadonlyArray<Item>> => ({
-  kind: "paged",
-  message,
-})
+export const paged = replyOf("paged")
+
+/** The reply of an operation that lists what follows a cursor, which the next page has in its place. */
+export const continued = replyOf("continued")
 
 /** An operation. Its doc comment has a title, and then a description. */
 export interface Declaration extends Route {

@@ -14,7 +14,7 @@ import {
 } from "../webhooks/inputs.ts"
 import { deliveryStates } from "../webhooks/outbox.ts"
 import type { Disabling } from "../webhooks/webhook.ts"
-import { counted, declareOperations, pageFields, paged, single } from "./declaration.ts"
+import { counted, declareOperations, pageFields, paged, plain } from "./declaration.ts"
 import type {
   ActivityCell,
   AnsweredAttempt,
@@ -47,7 +47,7 @@ export interface WebhookHealth {
   /** The id of the webhook. */
   readonly id: Uuid
   /**
-   * Where events are sent.
+   * Where events are sent: a public http or https URL without credentials.
    * @maxLength 2048
    * @example "https://receiver.example/hooks"
    */
@@ -186,12 +186,17 @@ export interface WebhookActivity {
   readonly p99_ms: Int | null
 }
 
-export interface Rotated {
+export interface RotatedSecret {
+  /**
+   * The new secret.
+   * @example "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+   */
   readonly secret: Webhook["secret"]
+  /** Until when the previous one also signs. */
   readonly previous_until: Instant
 }
 
-export interface Replayed {
+export interface ReplayedEvents {
   /**
    * The number of events that are sent again, up to 10,000 in one call.
    * @example 1
@@ -220,8 +225,23 @@ const deliveriesQuery = input(webhookPath, {
 })
 
 /** The ids of an event's delivery to a webhook, which is looked up before the event. */
-const ofDelivery = input({ ...webhookPath, eventId: possibleEventId }, {})
+const ofDelivery = input(
+  {
+    ...webhookPath,
+    /** The id of the event. */
+    eventId: possibleEventId,
+  },
+  {},
+)
 
+/** Events to send again. */
+const replay = either(oneReplay, replayPage)
+
+/**
+ * Webhooks
+ *
+ * Who is notified of the events of a project.
+ */
 export const webhookOperations = declareOperations({
   /**
    * List webhooks
@@ -234,7 +254,7 @@ export const webhookOperations = declareOperations({
     role: "client",
     isContract: true,
     input: ofProject,
-    reply: counted<Webhook>("The webhooks of the project."),
+    reply: counted<ReadonlyArray<Webhook>>("The webhooks of the project."),
     errors: [],
   },
   /**
@@ -248,7 +268,7 @@ export const webhookOperations = declareOperations({
     role: "client",
     isContract: true,
     input: newWebhook,
-    reply: single<Webhook>("The webhook was created."),
+    reply: plain<Webhook>("The webhook was created."),
     errors: ["InvalidWebhookUrl", "WebhookLimitReached", "WebhookNotFound"],
   },
   /**
@@ -262,7 +282,9 @@ export const webhookOperations = declareOperations({
     pattern: "/v2/projects/:project_id/integrations/health",
     role: "client",
     input: ofProject,
-    reply: counted<WebhookHealth>("The webhooks of the project, without their secrets."),
+    reply: counted<ReadonlyArray<WebhookHealth>>(
+      "The webhooks of the project, without their secrets.",
+    ),
     errors: [],
   },
   /**
@@ -276,7 +298,7 @@ export const webhookOperations = declareOperations({
     pattern: one,
     role: "client",
     input: ofWebhook,
-    reply: single<WebhookDetails>("The webhook."),
+    reply: plain<WebhookDetails>("The webhook."),
     errors: ["WebhookNotFound"],
   },
   /**
@@ -289,7 +311,7 @@ export const webhookOperations = declareOperations({
     pattern: one,
     role: "operator",
     input: webhookUpdate,
-    reply: single<WebhookHealth>("The webhook was changed."),
+    reply: plain<WebhookHealth>("The webhook was changed."),
     errors: ["WebhookNotFound", "InvalidWebhookUrl"],
   },
   /**
@@ -303,7 +325,7 @@ export const webhookOperations = declareOperations({
     role: "client",
     isContract: true,
     input: ofWebhook,
-    reply: single<null>("The webhook was deleted."),
+    reply: plain<null>("The webhook was deleted."),
     errors: ["WebhookNotFound"],
   },
   /**
@@ -316,7 +338,7 @@ export const webhookOperations = declareOperations({
     pattern: `${one}/ping`,
     role: "operator",
     input: ofWebhook,
-    reply: single<{
+    reply: plain<{
       /** The id of the event. */
       readonly event_id: Uuid
     }>("The event webhook.ping was published."),
@@ -332,7 +354,7 @@ export const webhookOperations = declareOperations({
     pattern: `${one}/enable`,
     role: "operator",
     input: ofWebhook,
-    reply: single<null>("The webhook is enabled."),
+    reply: plain<null>("The webhook is enabled."),
     errors: ["WebhookNotFound"],
   },
   /**
@@ -345,7 +367,7 @@ export const webhookOperations = declareOperations({
     pattern: `${one}/rotate`,
     role: "operator",
     input: ofWebhook,
-    reply: single<Rotated>("The webhook has a new secret."),
+    reply: plain<RotatedSecret>("The webhook has a new secret."),
     errors: ["WebhookNotFound"],
   },
   /**
@@ -358,7 +380,7 @@ export const webhookOperations = declareOperations({
     pattern: `${one}/deliveries`,
     role: "operator",
     input: deliveriesQuery,
-    reply: paged<Delivery>("The deliveries to the webhook, newest first."),
+    reply: paged<ReadonlyArray<Delivery>>("The deliveries to the webhook, newest first."),
     errors: ["WebhookNotFound"],
   },
   /**
@@ -372,7 +394,7 @@ export const webhookOperations = declareOperations({
     pattern: `${one}/activity`,
     role: "client",
     input: ofWebhook,
-    reply: single<WebhookActivity>("What was sent to the webhook in the last 24 hours."),
+    reply: plain<WebhookActivity>("What was sent to the webhook in the last 24 hours."),
     errors: ["WebhookNotFound"],
   },
   /**
@@ -386,7 +408,7 @@ export const webhookOperations = declareOperations({
     pattern: `${one}/deliveries/:event_id`,
     role: "operator",
     input: ofDelivery,
-    reply: single<ShownDelivery>("The delivery, with its request and what the receiver responded."),
+    reply: plain<ShownDelivery>("The delivery, with its request and what the receiver responded."),
     errors: ["WebhookNotFound", "EventNotFound"],
   },
   /**
@@ -400,8 +422,8 @@ export const webhookOperations = declareOperations({
     method: "POST",
     pattern: `${one}/replay`,
     role: "operator",
-    input: either(oneReplay, replayPage),
-    reply: single<Replayed>("The number of events that are sent again."),
+    input: replay,
+    reply: plain<ReplayedEvents>("The number of events that are sent again."),
     errors: ["WebhookNotFound", "WebhookDisabled"],
   },
 })

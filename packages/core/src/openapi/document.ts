@@ -10,6 +10,7 @@ import { respondError } from "../http/response.ts"
 import { type Operation, requiredRole, routes } from "../http/routes.ts"
 import { ApiKeys, Identity } from "./api-keys.ts"
 import { Events, type Notification, Realtime, notifications } from "./events.ts"
+import { Webhooks } from "./groups.generated.ts"
 import { Audit, Memberships, Projects } from "./memberships.ts"
 import { exampleId, samples } from "./schemas.ts"
 import { Docs, Status } from "./service-info.ts"
@@ -25,7 +26,6 @@ import type {
   OpenApiResponse,
   PathItem,
 } from "./types.ts"
-import { Webhooks } from "./webhooks.ts"
 
 export { Authorization } from "./schemas.ts"
 

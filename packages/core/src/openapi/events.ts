@@ -9,16 +9,15 @@ import { eventTypePattern, knownEventTypes } from "../events/event.ts"
 import { routes } from "../http/routes.ts"
 import { bulkChangeNames } from "../memberships/end-date.ts"
 import { failingPercents } from "../webhooks/webhook.ts"
+import { Delivery, LastAttempt } from "./groups.generated.ts"
 import {
   Authorization,
   eventId,
   eventType,
   exampleId,
   failure,
-  deliveryFields,
   idempotencyFailures,
   instant,
-  madeAttempt,
   metadata,
   pageParameters,
   projectFailures,
@@ -28,6 +27,8 @@ import {
   userId,
   webhookId,
 } from "./schemas.ts"
+
+const { attempts, due_at, state } = Delivery.fields
 
 /** A kind of event: when it is published, and what its data is. */
 interface Kind {
@@ -86,7 +87,7 @@ const ending = Schema.Struct({
 const ofWebhook = { project_id: projectId, webhook_id: webhookId }
 
 const lastFailure = {
-  last_attempt: madeAttempt.annotateKey({ description: "The attempt that failed last." }),
+  last_attempt: LastAttempt.annotateKey({ description: "The attempt that failed last." }),
 }
 
 /** Every kind of event that Tenure itself publishes. */
@@ -322,7 +323,7 @@ const feedEvent = Schema.Struct(publishedEventsFields).annotate({ identifier: "F
 const event = Schema.Struct({
   ...publishedEventsFields,
   deliveries: Schema.Array(
-    Schema.Struct({ webhook_id: webhookId, ...deliveryFields }).annotate({
+    Schema.Struct({ webhook_id: webhookId, state, due_at, attempts }).annotate({
       identifier: "DeliveryOfEvent",
     }),
   ),

@@ -16,12 +16,13 @@ import {
   userIdsFormat,
 } from "../memberships/membership.ts"
 import { maxMetadata, metadataNamePattern, metadataValuePattern } from "../memberships/metadata.ts"
+import { ActivityCell } from "./groups.generated.ts"
 import {
   Authorization,
-  activityCell,
   commonFailures,
   counted,
   endDate,
+  endDateConflict,
   endDateFailure,
   eventType,
   exampleId,
@@ -315,7 +316,7 @@ export class Memberships extends HttpApiGroup.make("memberships")
         ...projectFailures,
         ...idempotencyFailures,
         failure("MembershipNotFound"),
-        failure("EndDateConflict", { current_end_date: instant }),
+        endDateConflict,
         ...endDateFailure,
         failure("InvalidInput"),
       ],
@@ -631,7 +632,7 @@ export class Projects extends HttpApiGroup.make("projects")
       params: { project_id: projectId },
       success: success(
         Schema.Struct({
-          minutes: Schema.Array(activityCell).annotate({
+          minutes: Schema.Array(ActivityCell).annotate({
             description: "Sixty minutes, oldest first; the last one goes on.",
           }),
         }).annotate({ identifier: "ProjectActivity" }),

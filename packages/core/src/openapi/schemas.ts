@@ -28,7 +28,7 @@ import {
   metadataNamePattern,
   metadataValuePattern,
 } from "../memberships/metadata.ts"
-import { deliveryStates, maxCountedBacklog } from "../webhooks/outbox.ts"
+import { maxCountedBacklog } from "../webhooks/outbox.ts"
 import { InvalidWebhookUrl } from "../webhooks/transport.ts"
 import { WebhookLimitReached } from "../webhooks/webhook.ts"
 
@@ -170,19 +170,22 @@ export const failure = <Tag extends ApiErrorTag, Details extends Schema.Struct.F
 
 const { InvalidEndDate: FailuresInvalidEndDate, RateLimited } = apiErrors
 
-/** The responses to a date in neither format, which has an error for each, and to one that is over. */
-export const endDateFailure = [
-  Schema.Struct({
-    ...failuresFields("InvalidEndDate"),
-    errors: Schema.Array(Schema.Struct(error("InvalidEndDate"))).check(
-      Schema.isMinLength(2),
-      Schema.isMaxLength(2),
-    ),
-  })
-    .annotate({ identifier: "InvalidEndDate" })
-    .pipe(HttpApiSchema.status(FailuresInvalidEndDate.status)),
-  failure("EndDateNotInFuture"),
-] as const
+/** The response to a date in neither format, which has an error for each. */
+export const invalidEndDate = Schema.Struct({
+  ...failuresFields("InvalidEndDate"),
+  errors: Schema.Array(Schema.Struct(error("InvalidEndDate"))).check(
+    Schema.isMinLength(2),
+    Schema.isMaxLength(2),
+  ),
+})
+  .annotate({ identifier: "InvalidEndDate" })
+  .pipe(HttpApiSchema.status(FailuresInvalidEndDate.status))
+
+/** The responses to a date in neither format, and to one that is over. */
+export const endDateFailure = [invalidEndDate, failure("EndDateNotInFuture")] as const
+
+/** The response to another end date than the expected one. */
+export const endDateConflict = failure("EndDateConflict", { current_end_date: instant })
 
 /** The response to invalid lines of a body. */
 export const linesFailure = Schema.Struct({
@@ -255,76 +258,6 @@ export class Authorization extends HttpApiMiddleware.Service<Authorization>()(
     )
 }
 
-/** The schemas of deliveries and their attempts. */
-
-const attempt = Schema.Struct({
-  at: instant,
-  duration_ms: Schema.Int.annotate({ examples: [84] }),
-  status: Schema.NullOr(Schema.Int).annotate({
-    description: "The status of the receiver's response; null if there was none.",
-    examples: [204],
-  }),
-  error: Schema.NullOr(Schema.String).annotate({
-    description: "Why the attempt failed; null if it succeeded.",
-    examples: [null],
-  }),
-}).annotate({ identifier: "Attempt" })
-
-/** An attempt, with what the receiver has responded. */
-const answeredAttempt = Schema.Struct({
-  ...attempt.fields,
-  response_body: Schema.NullOr(Schema.String).annotate({
-    description:
-      "The beginning of the receiver's response, up to a kilobyte; null if there was none.",
-    examples: [""],
-  }),
-}).annotate({ identifier: "AnsweredAttempt" })
-
-/** The state of a delivery. */
-export const state = Schema.Literals(deliveryStates).annotate({
-  description: "Whether it waits for an attempt, or how it has ended.",
-  examples: ["delivered"],
-})
-
-const due_at = Schema.NullOr(instant).annotate({
-  description: "When the next attempt is due; null if the delivery has ended.",
-  examples: [null],
-})
-
-/** The event of a delivery. */
-export const deliveredEvent = {
-  event_id: eventId,
-  type: eventType,
-  created_at: instant.annotateKey({ description: "When the event happened." }),
-  user_id: Schema.NullOr(Schema.String).annotate({
-    description:
-      "The first `user_id` in the event's data: the user it is about. null without one, and after an erasure.",
-    examples: [null],
-  }),
-}
-
-/** An attempt for a webhook, without the response. */
-export const madeAttempt = Schema.Struct({
-  at: instant,
-  event_id: eventId,
-  status: Schema.NullOr(Schema.Int).annotate({
-    description: "The status of the receiver's response; null if there was none.",
-    examples: [204],
-  }),
-  error: Schema.NullOr(Schema.String).annotate({
-    description:
-      "Why there was no response: a code such as `Timeout` or `ECONNREFUSED`; null if there was one.",
-    examples: [null],
-  }),
-  duration_ms: Schema.Int.annotate({ examples: [84] }),
-}).annotate({ identifier: "LastAttempt" })
-
-/** The latest attempt for a webhook. */
-export const lastAttempt = Schema.NullOr(madeAttempt).annotate({
-  description: "The latest attempt with a kept delivery, or null.",
-  examples: [null],
-})
-
 /** Deliveries that wait. */
 export const waiting = Schema.Int.check(
   Schema.isBetween({ minimum: 0, maximum: maxCountedBacklog }),
@@ -333,51 +266,6 @@ export const waiting = Schema.Int.check(
     "The deliveries that wait for an attempt, or for the result of one, up to 10,000, which stands for as many or more.",
   examples: [0],
 })
-
-const times = Schema.Int.annotate({ examples: [0] })
-
-/** The attempts in a span of time. */
-export const cellFields = {
-  at: instant.annotateKey({ description: "When it began." }),
-  delivered: times.annotateKey({ description: "Attempts that succeeded." }),
-  failed: times.annotateKey({ description: "Attempts that failed." }),
-}
-
-/** The attempts in a minute or in a quarter of an hour. */
-export const activityCell = Schema.Struct(cellFields).annotate({ identifier: "ActivityCell" })
-
-/** What every delivery has. */
-export const deliveryFields = { state, due_at, attempts: Schema.Array(attempt) }
-
-/** What a delivery has that is shown with what was sent, and what the receiver has responded. */
-export const shownFields = {
-  state,
-  due_at,
-  attempts: Schema.Array(answeredAttempt),
-  request: Schema.Struct({
-    method: Schema.Literal("POST"),
-    url: Schema.String.annotate({ examples: ["https://receiver.example/hooks"] }),
-    headers: Schema.Record(Schema.String, Schema.NullOr(Schema.String)).annotate({
-      description:
-        "The header fields; null for those that each attempt makes anew, and for those of the webhook's own, which nothing shows.",
-      examples: [
-        {
-          "content-type": "application/json",
-          "user-agent": "Tenure",
-          "webhook-id": exampleId,
-          "webhook-timestamp": null,
-          "webhook-signature": null,
-        },
-      ],
-    }),
-    body: Schema.String.annotate({
-      description: "The body, as it is sent.",
-      examples: [
-        '{"type":"payment.completed","timestamp":"2099-01-01T00:00:00.000Z","data":{"invoice":"2099-117"}}',
-      ],
-    }),
-  }).annotate({ description: "What every attempt sends." }),
-}
 
 /** The schemas of rows of the audit trail. */
 

@@ -7,13 +7,12 @@ import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { routes } from "../http/routes.ts"
 import { maxCountedBacklog } from "../webhooks/outbox.ts"
+import { ActivityCell, WebhookHealth } from "./groups.generated.ts"
 import {
   Authorization,
-  cellFields,
   commonFailures,
   failure,
   instant,
-  lastAttempt,
   projectId,
   success,
   waiting,
@@ -93,7 +92,7 @@ const status = Schema.Struct({
         since: instant.annotateKey({
           description: "When the first of the attempts failed, or it was disabled.",
         }),
-        last_attempt: lastAttempt,
+        last_attempt: WebhookHealth.fields.last_attempt,
         waiting,
       }).annotate({ identifier: "WebhookNeedingAttention" }),
     ),
@@ -123,7 +122,7 @@ const times = Schema.Int.annotate({ examples: [0] })
 const activity = Schema.Struct({
   minutes: Schema.Array(
     Schema.Struct({
-      ...cellFields,
+      ...ActivityCell.fields,
       refused: times.annotateKey({
         description: "Requests that this server refused by a rate limit.",
       }),

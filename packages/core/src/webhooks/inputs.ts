@@ -40,14 +40,17 @@ export const possibleEventId = Setting.inJson(
 
 /** The id in the path of a project's operations. */
 const projectPath = {
-  /** The id of the project. */
+  /**
+   * The id of the project.
+   * @example "demo"
+   */
   projectId,
 }
 
 /** The ids in the path of a webhook's operations. */
 export const webhookPath = {
   ...projectPath,
-  /** The id of the webhook: a UUID, in upper or lower case. */
+  /** The id of the webhook. */
   webhookId,
 }
 
@@ -86,7 +89,10 @@ export const newWebhook = input(projectPath, {
   headers: Setting.optional(headersSetting),
 })
 
-/** A change of a webhook's settings. Others stay as they are. */
+/**
+ * A change of a webhook's settings. Others stay as they are.
+ * @example { "description": "The shop's mails", "disabled": false }
+ */
 export const webhookUpdate = input(
   webhookPath,
   {

@@ -1,0 +1,300 @@
+/** Prints the schemas of Effect for types of TypeScript and for JSON Schemas. */
+
+import type { TSSignature, TSType, TSTypeName } from "oxc-parser"
+import { type Doc, type Found, type Source, docAt, findType, findValue } from "./source.ts"
+
+/** Schemas that have a name, in the order in which they are declared. */
+export type NamedSchemas = Map<string, string>
+
+/** Those of types that other modules declare. */
+const declaredElsewhere: Readonly<Record<string, string>> = { Uuid: "uuid", Instant: "instant" }
+
+const list = (items: ReadonlyArray<string>): string => `[${items.join(", ")}]`
+
+const quoted = (value: unknown): string => JSON.stringify(value)
+
+const nameOf = (name: TSTypeName): string => {
+  if (name.type !== "Identifier") throw new Error("A type has a qualified name.")
+  return name.name
+}
+
+/** Adds the description and the examples of a doc comment. */
+export const annotated = (schema: string, { paragraphs, tags }: Doc, isNamed: boolean): string => {
+  const example = tags.get("example")
+  const annotations = [
+    ...(paragraphs.length === 0 ? [] : [`description: ${quoted(paragraphs.join(" "))}`]),
+    ...(example === undefined ? [] : [`examples: [${example}]`]),
+  ]
+  if (annotations.length === 0) return schema
+  // The name of a schema would not be kept.
+  return `${schema}.${isNamed ? "annotateKey" : "annotate"}({ ${annotations.join(", ")} })`
+}
+
+const between = (least: unknown, most: unknown): string =>
+  `Schema.isBetween({ minimum: ${String(least)}, maximum: ${String(most)} })`
+
+const checked = (schema: string, checks: ReadonlyArray<string>): string =>
+  checks.length === 0 ? schema : `${schema}.check(${checks.join(", ")})`
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+const limits = {
+  minLength: "isMinLength",
+  maxLength: "isMaxLength",
+  minItems: "isMinLength",
+  maxItems: "isMaxLength",
+  minProperties: "isMinProperties",
+  maxProperties: "isMaxProperties",
+}
+
+/** The checks that keywords of JSON Schema stand for. */
+const checksOf = (json: Readonly<Record<string, unknown>>): ReadonlyArray<string> => [
+  ...Object.entries(limits).flatMap(([keyword, check]) =>
+    json[keyword] === undefined ? [] : [`Schema.${check}(${String(json[keyword])})`],
+  ),
+  ...(json["pattern"] === undefined
+    ? []
+    : [`Schema.isPattern(new RegExp(${quoted(json["pattern"])}))`]),
+  ...(json["minimum"] === undefined ? [] : [between(json["minimum"], json["maximum"])]),
+]
+
+const isNull = (json: unknown): boolean => isObject(json) && json["const"] === null
+
+/** Prints the schema of a JSON Schema. */
+export const ofJson = (json: unknown): string => {
+  if (!isObject(json)) throw new Error("A field of a request has no JSON Schema.")
+  if (typeof json["$ref"] === "string") return declaredElsewhere[json["$ref"]] ?? json["$ref"]
+  if (Array.isArray(json["anyOf"])) {
+    const others = json["anyOf"].filter((one) => !isNull(one)).map(ofJson)
+    const all = others.length === 1 ? others.join("") : `Schema.Union(${list(others)})`
+    return others.length === json["anyOf"].length ? all : `Schema.NullOr(${all})`
+  }
+  if (Array.isArray(json["enum"])) return `Schema.Literals(${quoted(json["enum"])})`
+  const checks = checksOf(json)
+  switch (json["type"]) {
+    case "null":
+      return "Schema.Null"
+    case "string":
+      return checked("Schema.String", checks)
+    case "integer":
+      return checked("Schema.Int", checks)
+    case "boolean":
+      return "Schema.Boolean"
+    case "array":
+      return checked(`Schema.Array(${ofJson(json["items"])})`, checks)
+    case "object":
+      return checked(
+        `Schema.Record(Schema.String, ${ofJson(json["additionalProperties"])})`,
+        checks,
+      )
+    default:
+      return "Schema.Json"
+  }
+}
+
+/** Prints the schema of a parameter in a query, where all values are texts. */
+export const ofQuery = (json: unknown): string => {
+  if (!isObject(json)) throw new Error("A parameter has no JSON Schema.")
+  if (json["type"] === "boolean") return 'Schema.Literals(["true", "false"])'
+  return json["type"] === "integer"
+    ? checked("Schema.FiniteFromString", ["Schema.isInt()", ...checksOf(json)])
+    : ofJson(json)
+}
+
+/** Keywords of JSON Schema in the tags of a doc comment. */
+const keywordsIn = ({ tags }: Doc): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(
+    [...tags].flatMap(([name, value]) =>
+      name in limits || name === "minimum" || name === "maximum"
+        ? [[name, Number(value)]]
+        : name === "pattern"
+          ? [[name, value]]
+          : [],
+    ),
+  )
+
+interface Member {
+  readonly name: string
+  readonly isOptional: boolean
+  readonly doc: Doc
+  readonly source: Source
+  readonly type: TSType
+}
+
+const memberOf = (source: Source, signature: TSSignature): Member => {
+  if (
+    signature.type !== "TSPropertySignature" ||
+    signature.key.type !== "Identifier" ||
+    !signature.typeAnnotation
+  ) {
+    throw new Error(`${source.path} has a member that is no property.`)
+  }
+  return {
+    name: signature.key.name,
+    isOptional: signature.optional,
+    doc: docAt(source, signature.start),
+    source,
+    type: signature.typeAnnotation.typeAnnotation,
+  }
+}
+
+/** The texts in a union of literals, for example in the second argument of `Pick`. */
+const literalsIn = (type: TSType | undefined): ReadonlyArray<string> => {
+  if (type?.type === "TSUnionType") return type.types.flatMap(literalsIn)
+  return type?.type === "TSLiteralType" && type.literal.type === "Literal"
+    ? [String(type.literal.value)]
+    : []
+}
+
+/** Returns the properties of an object type. Those of a later type replace those of an earlier one. */
+const membersOf = (source: Source, type: TSType): ReadonlyArray<Member> => {
+  if (type.type === "TSTypeLiteral") return type.members.map((one) => memberOf(source, one))
+  if (type.type === "TSIntersectionType") return type.types.flatMap((one) => membersOf(source, one))
+  if (type.type !== "TSTypeReference") throw new Error(`${source.path}: ${type.type} is no object`)
+  return membersOfName(source, nameOf(type.typeName), type.typeArguments?.params ?? [])
+}
+
+const membersOfName = (
+  source: Source,
+  name: string,
+  [first, second]: ReadonlyArray<TSType>,
+): ReadonlyArray<Member> => {
+  if ((name === "Pick" || name === "Omit") && first !== undefined) {
+    const names = literalsIn(second)
+    return membersOf(source, first).filter((one) => names.includes(one.name) === (name === "Pick"))
+  }
+  const { node, source: own } = findType(source, name)
+  if (node.type === "TSTypeAliasDeclaration") return membersOf(own, node.typeAnnotation)
+  const inherited = node.extends.flatMap(({ expression, typeArguments }) => {
+    if (expression.type !== "Identifier") throw new Error(`${own.path}: ${name} extends a value`)
+    return membersOfName(own, expression.name, typeArguments?.params ?? [])
+  })
+  return [...inherited, ...node.body.body.map((one) => memberOf(own, one))]
+}
+
+/** Returns the words of an array in a module, for a type such as `(typeof words)[number]`. */
+const wordsOf = (source: Source, name: string): ReadonlyArray<unknown> => {
+  const { node } = findValue(source, name)
+  const array = node.type === "TSAsExpression" ? node.expression : node
+  if (array.type !== "ArrayExpression") throw new Error(`${source.path}: ${name} is no array`)
+  return array.elements.map((element) => (element?.type === "Literal" ? element.value : undefined))
+}
+
+const isNullType = ({ type }: TSType): boolean => type === "TSNullKeyword"
+
+/** Prints schemas of types, and collects those that have a name. */
+export const makePrinter = (named: NamedSchemas) => {
+  const structOf = (source: Source, type: TSType): string =>
+    `Schema.Struct({ ${membersOf(source, type).map(propertyOf).join(", ")} })`
+
+  const propertyOf = ({ doc, isOptional, name, source, type }: Member): string => {
+    const schema = ofType(source, type, doc)
+    const isReference = /^[A-Za-z]\w*$/.test(schema)
+    const whole = annotated(schema, doc, isReference)
+    return `${name}: ${isOptional ? `Schema.optionalKey(${whole})` : whole}`
+  }
+
+  const ofName = (source: Source, name: string, parameters: ReadonlyArray<TSType>, doc: Doc) => {
+    const [first] = parameters
+    const [, second] = parameters
+    if (name === "Readonly" && first !== undefined) return ofType(source, first, doc)
+    if (name === "ReadonlyArray" && first !== undefined) {
+      return checked(`Schema.Array(${ofType(source, first)})`, checksOf(keywordsIn(doc)))
+    }
+    if (name === "Record" && second !== undefined) {
+      return `Schema.Record(Schema.String, ${ofType(source, second)})`
+    }
+    const elsewhere = declaredElsewhere[name]
+    if (elsewhere !== undefined) return elsewhere
+    const found = findType(source, name)
+    const own = docAt(found.source, found.start)
+    if (own.tags.has("integer")) return checked("Schema.Int", checksOf(keywordsIn(doc)))
+    return found.source.path.includes("/src/api/")
+      ? ofNamed(name, found, own)
+      : found.node.type === "TSTypeAliasDeclaration"
+        ? ofType(found.source, found.node.typeAnnotation, doc)
+        : structOf(source, {
+            type: "TSTypeLiteral",
+            members: found.node.body.body,
+            start: 0,
+            end: 0,
+          })
+  }
+
+  /** Declares the schema of a type of the API, once. */
+  const ofNamed = (
+    name: string,
+    { node, source }: Found<ReturnType<typeof findType>["node"]>,
+    doc: Doc,
+  ) => {
+    if (!named.has(name)) {
+      const struct =
+        node.type === "TSTypeAliasDeclaration"
+          ? ofType(source, node.typeAnnotation, doc)
+          : `Schema.Struct({ ${membersOfName(source, name, []).map(propertyOf).join(", ")} })`
+      named.set(name, `${struct}.annotate({ identifier: ${quoted(name)} })`)
+    }
+    return name
+  }
+
+  const ofUnion = (source: Source, types: ReadonlyArray<TSType>, doc: Doc): string => {
+    const others = types.filter((type) => !isNullType(type))
+    const words = literalsIn({ type: "TSUnionType", types: [...others], start: 0, end: 0 })
+    const schemas =
+      words.length === others.length && words.length > 1
+        ? [`Schema.Literals(${quoted(words)})`]
+        : others.map((type) => ofType(source, type, doc))
+    const all = schemas.length === 1 ? schemas.join("") : `Schema.Union(${list(schemas)})`
+    return others.length === types.length ? all : `Schema.NullOr(${all})`
+  }
+
+  const ofIndexed = (source: Source, object: TSType, index: TSType, doc: Doc): string => {
+    if (object.type === "TSParenthesizedType") {
+      return ofIndexed(source, object.typeAnnotation, index, doc)
+    }
+    if (object.type === "TSTypeQuery" && object.exprName.type === "Identifier") {
+      return `Schema.Literals(${quoted(wordsOf(source, object.exprName.name))})`
+    }
+    const [name] = literalsIn(index)
+    const member = membersOf(source, object).find((one) => one.name === name)
+    if (member === undefined) throw new Error(`${source.path} has no property ${name}`)
+    return ofType(member.source, member.type, member.doc)
+  }
+
+  /** Prints the schema of a type. Its doc comment may limit it. */
+  const ofType = (
+    source: Source,
+    type: TSType,
+    doc: Doc = { paragraphs: [], tags: new Map() },
+  ): string => {
+    switch (type.type) {
+      case "TSStringKeyword":
+        return checked("Schema.String", checksOf(keywordsIn(doc)))
+      case "TSNumberKeyword":
+        return "Schema.Number"
+      case "TSBooleanKeyword":
+        return "Schema.Boolean"
+      case "TSNullKeyword":
+        return "Schema.Null"
+      case "TSUnknownKeyword":
+        return "Schema.Json"
+      case "TSLiteralType":
+        return `Schema.Literal(${quoted(type.literal.type === "Literal" ? type.literal.value : null)})`
+      case "TSParenthesizedType":
+        return ofType(source, type.typeAnnotation, doc)
+      case "TSUnionType":
+        return ofUnion(source, type.types, doc)
+      case "TSTypeLiteral":
+      case "TSIntersectionType":
+        return structOf(source, type)
+      case "TSIndexedAccessType":
+        return ofIndexed(source, type.objectType, type.indexType, doc)
+      case "TSTypeReference":
+        return ofName(source, nameOf(type.typeName), type.typeArguments?.params ?? [], doc)
+      default:
+        throw new Error(`${source.path}: no schema for ${type.type}`)
+    }
+  }
+  return ofType
+}
