@@ -599,6 +599,20 @@ export interface PublishedEvent {
   readonly deliveries: ReadonlyArray<DeliveryOfEvent>
 }
 
+export interface ReplayedEvents {
+  /** The number of events that are sent again, up to 10,000 in one call. */
+  readonly replayed: number
+  /** Where to go on: the `after` of the next call, with the other fields as they were. Null if all events were looked at. */
+  readonly next: string | null
+}
+
+export interface RotatedSecret {
+  /** The new secret. */
+  readonly secret: string
+  /** A time in UTC, with milliseconds. */
+  readonly previous_until: string
+}
+
 export interface ShownDelivery {
   /** A UUID. */
   readonly event_id: string
@@ -1255,27 +1269,6 @@ export interface Operations {
   }
 
   readonly webhooks: {
-    /** Registers a URL, which is notified of the events of the project from now on. `POST /v2/projects/{project_id}/integrations/webhooks` */
-    readonly create: (
-      input: {
-        /** The id of the project. */
-        readonly project_id: string
-        /** Where events are sent: a public http or https URL without credentials. */
-        readonly url: string
-        /** The types of events to send; all by default. */
-        readonly event_types?: ReadonlyArray<string> | undefined
-        /** Whether a member's events are sent one after another: none is attempted before the earlier ones were delivered or given up, which may take three days. `false` by default; receivers that can compare the `sequence` of events need no order. */
-        readonly ordered?: boolean | undefined
-        /** How many attempts start in a second at most; null, the default, for no limit. What exceeds it waits. */
-        readonly rate?: number | null | undefined
-        /** What the webhook is for: 1 to 200 characters without control characters. */
-        readonly description?: string | undefined
-        /** Request headers to send with every notification: at most 10 texts of 1 to 1,000 visible ASCII characters and inner spaces, by names that are HTTP tokens of at most 64 characters. Nothing shows their values. */
-        readonly headers?: Readonly<Record<string, string>> | undefined
-      },
-      options?: CallOptions,
-    ) => Promise<Success<Webhook>>
-
     /** Returns the webhooks of a project, oldest first. `GET /v2/projects/{project_id}/integrations/webhooks` */
     readonly list: (
       input: {
@@ -1285,6 +1278,47 @@ export interface Operations {
       options?: CallOptions,
     ) => Promise<Counted<ReadonlyArray<Webhook>>>
 
+    /** Registers a URL, which is notified of the events of the project from now on. `POST /v2/projects/{project_id}/integrations/webhooks` */
+    readonly create: (
+      input: {
+        /** The id of the project. */
+        readonly project_id: string
+        /** Where events are sent: a public http or https URL without credentials. */
+        readonly url: string
+        /** The types of events to send, 1 to 100. Default: all. */
+        readonly event_types?: ReadonlyArray<string> | undefined
+        /** Whether a member's events are sent one after another: none is attempted before the earlier ones were delivered or given up, which may take three days. Default: `false`. Receivers that can compare the `sequence` of events need no order. */
+        readonly ordered?: boolean | undefined
+        /** How many attempts start in a second at most, 1 to 10,000; `null`, the default, for no limit. What exceeds it waits. */
+        readonly rate?: number | null | undefined
+        /** What the webhook is for: 1 to 200 characters without control characters. */
+        readonly description?: string | undefined
+        /** Request headers to send with every notification, for example for the receiver's gateway: at most 10 texts of 1 to 1,000 visible ASCII characters and inner spaces, by names that are HTTP tokens of at most 64 characters. Their values are kept like secrets, and nothing shows them. */
+        readonly headers?: Readonly<Record<string, string>> | undefined
+      },
+      options?: CallOptions,
+    ) => Promise<Success<Webhook>>
+
+    /** Returns the webhooks of a project, oldest first, without their secrets: what they are for, and how their latest attempts went. `GET /v2/projects/{project_id}/integrations/health` */
+    readonly health: (
+      input: {
+        /** The id of the project. */
+        readonly project_id: string
+      },
+      options?: CallOptions,
+    ) => Promise<Counted<ReadonlyArray<WebhookHealth>>>
+
+    /** Returns a webhook, what it is for, how its latest attempts went, and its secret: the audit trail says who has asked for it. `GET /v2/projects/{project_id}/integrations/webhooks/{webhook_id}` */
+    readonly get: (
+      input: {
+        /** The id of the project. */
+        readonly project_id: string
+        /** The id of the webhook. */
+        readonly webhook_id: string
+      },
+      options?: CallOptions,
+    ) => Promise<Success<WebhookDetails>>
+
     /** Changes the settings of a webhook. Its id, its secret and its deliveries stay, and what is not in the body stays, too. Needs the role `operator`. `PATCH /v2/projects/{project_id}/integrations/webhooks/{webhook_id}` */
     readonly update: (
       input: {
@@ -1292,19 +1326,19 @@ export interface Operations {
         readonly project_id: string
         /** The id of the webhook. */
         readonly webhook_id: string
-        /** Where events are sent: a public http or https URL without credentials. */
+        /** Where events are sent from now on: a public http or https URL without credentials. */
         readonly url?: string | undefined
-        /** The types of events to send from now on; null for all. Events that wait are sent whatever their type. */
+        /** The types of events to send from now on, 1 to 100; `null` for all. Events that wait are sent whatever their type. */
         readonly event_types?: ReadonlyArray<string> | null | undefined
         /** Whether a member's events are sent one after another, of those that are published from now on. */
         readonly ordered?: boolean | undefined
-        /** How many attempts start in a second at most; null for no limit. */
+        /** How many attempts start in a second at most, 1 to 10,000; `null` for no limit. */
         readonly rate?: number | null | undefined
-        /** What the webhook is for; null for nothing. */
+        /** What the webhook is for: 1 to 200 characters without control characters; `null` for nothing. */
         readonly description?: string | null | undefined
-        /** Request headers to set, and null for those to remove; others stay (RFC 7396). Null removes all. */
+        /** Request headers to set, and `null` for those to remove; others stay (RFC 7396). `null` removes all. */
         readonly headers?: Readonly<Record<string, string | null>> | null | undefined
-        /** True aborts attempts in flight, and starts none until the webhook is enabled: what waits stays waiting, and events from then on are not for it. False enables the webhook, and goes on with what waits. */
+        /** `true` aborts attempts in flight, and starts none until the webhook is enabled: what waits stays waiting, and events from then on are not for it. `false` enables the webhook, and goes on with what waits. */
         readonly disabled?: boolean | undefined
       },
       options?: CallOptions,
@@ -1320,26 +1354,6 @@ export interface Operations {
       },
       options?: CallOptions,
     ) => Promise<Success<null>>
-
-    /** Returns a webhook, what it is for, how its latest attempts went, and its secret: the audit trail says who has asked for it. `GET /v2/projects/{project_id}/integrations/webhooks/{webhook_id}` */
-    readonly get: (
-      input: {
-        /** The id of the project. */
-        readonly project_id: string
-        /** The id of the webhook. */
-        readonly webhook_id: string
-      },
-      options?: CallOptions,
-    ) => Promise<Success<WebhookDetails>>
-
-    /** Returns the webhooks of a project, oldest first, without their secrets: what they are for, and how their latest attempts went. `GET /v2/projects/{project_id}/integrations/health` */
-    readonly health: (
-      input: {
-        /** The id of the project. */
-        readonly project_id: string
-      },
-      options?: CallOptions,
-    ) => Promise<Counted<ReadonlyArray<WebhookHealth>>>
 
     /** Sends the event webhook.ping to one webhook. Needs the role `operator`. `POST /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/ping` */
     readonly ping: (
@@ -1377,14 +1391,7 @@ export interface Operations {
         readonly webhook_id: string
       },
       options?: CallOptions,
-    ) => Promise<
-      Success<{
-        /** The secret that signs notifications: `whsec_` and base64. `unreadable_` and a UUID, which nobody signs with, stand for one that the server cannot read. */
-        readonly secret: string
-        /** A time in UTC, with milliseconds. */
-        readonly previous_until: string
-      }>
-    >
+    ) => Promise<Success<RotatedSecret>>
 
     /** Returns what was sent to a webhook, newest first, with every attempt. Needs the role `operator`. `GET /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/deliveries` */
     readonly deliveries: (
@@ -1397,7 +1404,7 @@ export interface Operations {
         readonly limit?: number | undefined
         /** The cursor that the page before has as `next`; without it, the first page. */
         readonly after?: string | undefined
-        /** Whether it waits for an attempt, or how it has ended. */
+        /** Lists only deliveries in this state. */
         readonly state?: "waiting" | "delivered" | "failed" | "cancelled" | undefined
         /** `created`, the default, lists the newest first; `latest_attempt` lists only deliveries that were attempted, the latest attempted first. A cursor belongs to the order of its page. */
         readonly order?: "created" | "latest_attempt" | undefined
@@ -1440,24 +1447,17 @@ export interface Operations {
         readonly event_id?: string | undefined
         /** Sends only events from this time on. */
         readonly since?: number | string | undefined
-        /** Sends only events of these types; by default, of those that the webhook takes. */
+        /** Sends only events of these types, 1 to 100. Default: those that the webhook takes. */
         readonly types?: ReadonlyArray<string> | undefined
-        /** `missed` sends only events that have no delivery to the webhook, `failed` only those whose delivery was given up, `all` also delivered ones. By default, all that were missed or given up. */
+        /** `"missed"` sends only events without a delivery: published before the webhook existed, while it was disabled, or before it took their type. `"failed"` sends only events that were given up. `"all"` also sends delivered events again. Default: all that were missed or given up. None of them doubles what waits or is being sent. */
         readonly only?: "missed" | "failed" | "all" | undefined
-        /** Goes on where an earlier call ended: its `next`. */
-        readonly after?: string | undefined
-        /** Answers the same, and sends nothing. */
+        /** Counts the events without sending any. Default: `false`. */
         readonly dry_run?: boolean | undefined
+        /** Goes on where an earlier page ended: its `next`. The other arguments are the same. */
+        readonly after?: string | undefined
       },
       options?: CallOptions,
-    ) => Promise<
-      Success<{
-        /** The number of events that are sent again, up to 10,000 in one call. */
-        readonly replayed: number
-        /** Where to go on: the `after` of the next call, with the other fields as they were. Null if all events were looked at. */
-        readonly next: string | null
-      }>
-    >
+    ) => Promise<Success<ReplayedEvents>>
   }
 
   readonly events: {
@@ -1622,15 +1622,15 @@ export const fields: Readonly<Record<string, Readonly<Record<string, string>>>> 
     "GET /v2/projects/{project_id}/activity": "activity project_id",
   },
   webhooks: {
+    "GET /v2/projects/{project_id}/integrations/webhooks": "list project_id",
     "POST /v2/projects/{project_id}/integrations/webhooks":
       "create project_id url event_types ordered rate description headers",
-    "GET /v2/projects/{project_id}/integrations/webhooks": "list project_id",
+    "GET /v2/projects/{project_id}/integrations/health": "health project_id",
+    "GET /v2/projects/{project_id}/integrations/webhooks/{webhook_id}": "get project_id webhook_id",
     "PATCH /v2/projects/{project_id}/integrations/webhooks/{webhook_id}":
       "update project_id webhook_id url event_types ordered rate description headers disabled",
     "DELETE /v2/projects/{project_id}/integrations/webhooks/{webhook_id}":
       "delete project_id webhook_id",
-    "GET /v2/projects/{project_id}/integrations/webhooks/{webhook_id}": "get project_id webhook_id",
-    "GET /v2/projects/{project_id}/integrations/health": "health project_id",
     "POST /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/ping":
       "ping project_id webhook_id",
     "POST /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/enable":
@@ -1644,7 +1644,7 @@ export const fields: Readonly<Record<string, Readonly<Record<string, string>>>> 
     "GET /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/deliveries/{event_id}":
       "delivery project_id webhook_id event_id",
     "POST /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/replay":
-      "replay project_id webhook_id event_id since types only after dry_run",
+      "replay project_id webhook_id event_id since types only dry_run after",
   },
   events: {
     "POST /v2/projects/{project_id}/events": "publish project_id type data",
@@ -1712,10 +1712,14 @@ export const operations = ({ call, callWithLines, list }: Calls): Operations => 
     activity: (input, options) => call("GET", "/v2/projects/{project_id}/activity", input, options),
   },
   webhooks: {
-    create: (input, options) =>
-      call("POST", "/v2/projects/{project_id}/integrations/webhooks", input, options),
     list: (input, options) =>
       call("GET", "/v2/projects/{project_id}/integrations/webhooks", input, options),
+    create: (input, options) =>
+      call("POST", "/v2/projects/{project_id}/integrations/webhooks", input, options),
+    health: (input, options) =>
+      call("GET", "/v2/projects/{project_id}/integrations/health", input, options),
+    get: (input, options) =>
+      call("GET", "/v2/projects/{project_id}/integrations/webhooks/{webhook_id}", input, options),
     update: (input, options) =>
       call("PATCH", "/v2/projects/{project_id}/integrations/webhooks/{webhook_id}", input, options),
     delete: (input, options) =>
@@ -1725,10 +1729,6 @@ export const operations = ({ call, callWithLines, list }: Calls): Operations => 
         input,
         options,
       ),
-    get: (input, options) =>
-      call("GET", "/v2/projects/{project_id}/integrations/webhooks/{webhook_id}", input, options),
-    health: (input, options) =>
-      call("GET", "/v2/projects/{project_id}/integrations/health", input, options),
     ping: (input, options) =>
       call(
         "POST",
