@@ -75,8 +75,6 @@ const withExitCode = <E>(error: E): E => {
   return error
 }
 
-/** The command `tenure`, with its subcommands. */
-
 /** The command. */
 export const tenure = Command.make("tenure").pipe(
   Command.withDescription("Membership end dates in your backend."),
@@ -117,8 +115,6 @@ export const tenure = Command.make("tenure").pipe(
 const groups = [projectsCommand, membersCommand, keysCommand, webhooksCommand].map(
   ({ name }) => name,
 )
-
-/** Tells why a command has failed. */
 
 const jsonOf = ({ code, message, requestId }: Failure): string =>
   toJson({ error: { code, message, request_id: requestId } })
@@ -163,8 +159,6 @@ export const runProgram = (args: ReadonlyArray<string>) => {
     Effect.provide(settings(isJson)),
   )
 }
-
-/** The command `tenure`. */
 
 const services = NodeChildProcessSpawner.layer.pipe(
   Layer.provideMerge(

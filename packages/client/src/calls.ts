@@ -1,4 +1,4 @@
-/** How operations are called. */
+/** Types of calls, and lists that are read page by page. */
 
 import type { Events } from "./operations.ts"
 import type { Method, RequestTemplate, WithLines } from "./request.ts"
@@ -46,8 +46,6 @@ export interface ImportLine {
   /** The end date, possibly in the past: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. */
   readonly end_date: number | string
 }
-
-/** Paged lists. */
 
 /**
  * A list: a promise for its first page, and an iterable over all items. It requests a page when you

@@ -169,8 +169,6 @@ export const readBody = async (response: Response, limit: number): Promise<strin
   return text + decoder.decode()
 }
 
-/** One attempt to perform a call. */
-
 /** Settings shared by all attempts. */
 export interface Connection {
   readonly baseUrl: string
@@ -238,8 +236,6 @@ export const attempt = async <Result extends object>(
   }
 }
 
-/** Waiting. */
-
 /** The maximum delay for a timer, in milliseconds. */
 export const longestTime = 2_147_483_647
 
@@ -262,8 +258,6 @@ export const sleep = (millis: number, signal?: AbortSignal): Promise<void> =>
     signal?.addEventListener("abort", abort)
     if (signal?.aborted === true) abort()
   })
-
-/** Decides whether a failed call is tried again, and when. */
 
 export interface RetryLimits {
   /** The most attempts after the first. */

@@ -1,4 +1,4 @@
-/** Reads an event stream (HTML, 9.2.6) piece by piece. */
+/** Follows the feed by Server-Sent Events (HTML, 9.2), over as many connections as it takes. */
 
 import type { WebhookEvent } from "./calls.ts"
 import { checkNames } from "./field-names.ts"
@@ -77,8 +77,6 @@ export const makeParser = (): ((text: string) => ReadonlyArray<Frame>) => {
     return lines.flatMap(collect)
   }
 }
-
-/** One connection to the feed, by Server-Sent Events. */
 
 /** A connection to the feed. */
 interface FeedStream {

@@ -1,3 +1,5 @@
+/** The operator's console: its page, the session in a cookie, and the API behind it. */
+
 import {
   type ApiRequest,
   type ApiResponse,
@@ -20,8 +22,7 @@ import {
   withSecurityHeaders,
 } from "./responses.ts"
 
-/** The session cookie. It contains the operator's API key, and scripts cannot read it. */
-
+// The cookie contains the operator's API key, and scripts cannot read it.
 const sessionName = "tenure_console"
 
 const sessionPattern = new RegExp(`(?:^|; *)${sessionName}=([^;]*)`)
@@ -66,11 +67,6 @@ const endSession = (request: ApiRequest) => ({
   "Set-Cookie": `${sessionName}=; Max-Age=0; ${attributes(request)}`,
 })
 
-/**
- * Requests as the console forwards them. Only audited operations may return webhook secrets or event
- * data; from operations returning many at once, the console requests less.
- */
-
 const webhooks = /^(\/v2\/projects\/[^/]+\/integrations)\/webhooks$/
 
 const events = /^\/v2\/projects\/[^/]+\/events$/
@@ -90,7 +86,8 @@ const withoutData = (request: ApiRequest): ApiRequest => {
 const isForwardedHeader = (path: string): boolean => !path.startsWith("/v2/realtime")
 
 /**
- * Removes everything from a request that would return secrets or data.
+ * Removes everything from a request that would return secrets or data: only audited operations may return webhook secrets or
+ * event data, and those that return many at once show less.
  *
  * @param request - its path is the API's, without the base path
  */
@@ -100,11 +97,6 @@ const redactLocation = (request: ApiRequest): ApiRequest => {
   if (events.test(path)) return withoutData(request)
   return { ...request, path: path.replace(webhooks, "$1/health") }
 }
-
-/**
- * Blocks CSRF: recognises requests from the page itself, because browsers also send cookies with
- * requests from other pages.
- */
 
 const valueOf = (headers: HeaderFields, name: string): string | undefined => {
   const field = singleHeader(headers, name)

@@ -152,8 +152,6 @@ export interface Promises extends Mountable, Connectable, PromisedServices {
   readonly metrics: () => Promise<string>
 }
 
-/** Where a method was called: what people look for in the stack of an error that its promise rejects with. */
-
 /** A method of the host's. */
 type Callable = (...args: never) => unknown
 
@@ -353,8 +351,6 @@ export const makePromises = Effect.fnUntraced(function* (
     metrics: reportMetrics,
   }
 })
-
-/** Runs effects until it drains: it then waits for running ones, and starts no others. */
 
 /**
  * Runs an effect, and calls `done` with its exit: before it returns, if nothing waits.

@@ -217,8 +217,6 @@ export const openEngine = async (folder: Folder, isDurable: boolean): Promise<En
   }
 }
 
-/** The work a server leaves to background processes. */
-
 const intervalMillis = 60_000
 
 // The maximum log to replay after a crash, in bytes.

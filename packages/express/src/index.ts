@@ -1,4 +1,4 @@
-/** Errors from Express's body parsers, and the middleware. */
+/** Tenure as middleware for Express 4 and 5. */
 
 import {
   type ArrivedBody,
@@ -53,8 +53,6 @@ const parserRefusal = (error: unknown, request: Request): ParserRefusal | undefi
       return isFaultyCompression(error, request) ? { body: consumedBody } : undefined
   }
 }
-
-/** Tenure as middleware for Express 4 and 5. */
 
 /** Identifies an Express request's principal. */
 export interface ExpressAuthenticate extends Authenticate<Request> {}

@@ -1,4 +1,4 @@
-/** Routes API requests refused by Fastify's router. */
+/** Tenure as a plugin for Fastify 5. */
 
 import type { IncomingMessage } from "node:http"
 import {
@@ -91,8 +91,6 @@ const redirectRefused = (
 /** Restores a request's original method and URL. */
 export const restore = (request: IncomingMessage): void =>
   void Object.assign(request, originals.get(request))
-
-/** Tenure as a plugin for Fastify 5. */
 
 /** Authenticates a Fastify request. */
 export interface FastifyAuthenticate extends Authenticate<FastifyRequest> {}

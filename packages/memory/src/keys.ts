@@ -1,4 +1,4 @@
-/** API keys in memory. */
+/** API keys and tickets in memory. */
 
 import { currentMoment, withMoment } from "@tenure/core/internal"
 import {
@@ -116,8 +116,6 @@ export const makeMemoryApiKeyStore = (state: State): ApiKeyStore["Service"] => {
       }),
   }
 }
-
-/** Tickets in memory. */
 
 interface Entry {
   readonly ticket: Ticket

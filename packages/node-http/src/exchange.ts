@@ -1,4 +1,4 @@
-/** Converts Node's requests and responses. Body faults found by the parser come first. */
+/** Converts Node's requests and responses: bodies that are awaited, faults of the parser, and streams. */
 
 import { AsyncResource } from "node:async_hooks"
 import type { Duplex } from "node:stream"
@@ -41,8 +41,6 @@ export const passBodyError = (request: NodeRequest, fault: ArrivedBody): boolean
   faults.set(request, fault)
   return request.emit(faultEvent, fault)
 }
-
-/** Requests whose clients wait for 100 Continue before sending the body. */
 
 const expectations = new WeakMap<NodeRequest, () => void>()
 
@@ -221,8 +219,6 @@ const abortSignalOf = (
 /** Ends the waiting for events on a connection, or the stream, because the connection is to close. */
 export const releaseSignal = (socket: Duplex): void => departures.get(socket)?.abort()
 
-/** Has Tenure answer a request. */
-
 /** Facts an adapter knows better than the Node request. */
 export type KnownRequest = Partial<
   Pick<ApiRequest, "path" | "originalPath" | "remoteAddress" | "authenticate" | "body" | "signal">
@@ -295,8 +291,6 @@ export const answer = (
       }
     }),
   )
-
-/** Sends responses. */
 
 /** Removes connection headers from a response over HTTP/2, where they are invalid. */
 const allowedHeaders = (

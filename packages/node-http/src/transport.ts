@@ -1,7 +1,4 @@
-/**
- * Sends webhooks. Resolves names through the machine's hosts file (`/etc/hosts`, or its counterpart on
- * Windows), then DNS.
- */
+/** Sends notifications with node:http and node:https, to permitted addresses only. */
 
 import { type LookupAddress, Resolver } from "node:dns"
 import { readFile } from "node:fs/promises"
@@ -121,8 +118,6 @@ export const makeResolve = (
   }
 }
 
-/** Looks up host names, and returns only permitted addresses. */
-
 type Policy = AddressPolicy["Service"]
 
 /** The error code for a forbidden address. */
@@ -155,8 +150,6 @@ export const makeVettedResolve =
       error === null ? answer(addresses) : callback(error, []),
     )
   }
-
-/** Sends notifications with node:http and node:https. */
 
 const failure = (error: NodeJS.ErrnoException): TransportError =>
   new TransportError({ reason: error.code ?? error.name })

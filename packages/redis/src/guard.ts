@@ -1,7 +1,4 @@
-/**
- * Limits how long callers wait for Redis, and how many calls are in flight: a disconnected client may
- * queue commands without limit.
- */
+/** Limits calls to Redis in time and number: a disconnected client may queue commands without limit. */
 
 import { StoreUnavailable } from "@tenure/core/store"
 import * as Exit from "effect/Exit"
@@ -107,8 +104,6 @@ const makeCircuitBreaker = (
     },
   }
 }
-
-/** A key's slot in a cluster, as specified by Redis Cluster. */
 
 const slots = 16_384
 

@@ -1,3 +1,5 @@
+/** The Lua script that takes tokens, and how it is called. */
+
 import { createHash } from "node:crypto"
 import { bucketSpan } from "@tenure/core/internal"
 import {
@@ -186,8 +188,6 @@ const makeScript = (redis: Redis, text: string): Script => {
     }
   }
 }
-
-/** Takes tokens from buckets in Redis, as far as it answers. */
 
 /** The buckets. */
 export interface RedisBuckets {

@@ -1,4 +1,6 @@
-/** Takes on one server. Takes arriving together share a script, and it decides them in turn. */
+/**
+ * Takes tokens on one server or in a cluster. Takes that arrive together share a script, which decides them in turn.
+ */
 
 import {
   type ApiKeyId,
@@ -150,16 +152,6 @@ const makePendingReturns = (): PendingReturns => {
   }
 }
 
-/**
- * Takes in a cluster. No script can reach both a key's and an address's buckets, because they may be on
- * different servers. A take therefore first takes from the key's buckets, then from the address's, and
- * returns the key's tokens if the address refuses.
- *
- * No bucket ever gives more than it holds. If the process dies in between, the key loses a token until
- * the bucket refills. Before a token is returned, other takes miss it: those in this process wait for
- * it, those in other processes are refused.
- */
-
 // How often a take is tried again after others have given tokens back.
 const mostRetries = 3
 
@@ -170,6 +162,14 @@ const outcomeOf = (ofKey: TakeResult, ofAddress: TakeResult): TakeResult => ({
   address: Micros(ofAddress.address - ofAddress.now + ofKey.now),
 })
 
+/**
+ * Takes in a cluster. No script can reach both a key's and an address's buckets, because they may be on different servers. A
+ * take therefore first takes from the key's buckets, then from the address's, and returns the key's tokens if the address
+ * refuses.
+ *
+ * No bucket ever gives more than it holds. If the process dies in between, the key loses a token until the bucket refills.
+ * Before a token is returned, other takes miss it: those in this process wait for it, those in other processes are refused.
+ */
 export const makeClusterTakes = (
   buckets: RedisBuckets,
   names: Names,

@@ -176,8 +176,6 @@ export const makeClockHandler = (clock: MachineClock, token: string) => {
   }
 }
 
-/** Keys of a terminal. */
-
 /** A terminal's input, as `process.stdin` is one. */
 export interface KeyInput {
   readonly setRawMode: (isRaw: boolean) => unknown

@@ -1,4 +1,4 @@
-/** `tenure migrate`. */
+/** `tenure migrate`, `tenure export` and `tenure import --all`: a database as a whole. */
 
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
@@ -109,8 +109,6 @@ export const migrateCommand = Command.make(
   ]),
   Command.withGlobalFlags([jsonFlag, ...targetFlags]),
 )
-
-/** `tenure export` and `tenure import --all`: everything, from one database to another. */
 
 const other = (description: string) =>
   Argument.String("place").pipe(

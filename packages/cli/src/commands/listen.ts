@@ -1,4 +1,4 @@
-/** An event in a line. */
+/** `tenure listen`: prints events as they happen. */
 
 import type { FeedEvent } from "@tenure/client"
 import { WebhookSecret, secretFromBytes, signMessage } from "@tenure/core/signature"
@@ -130,8 +130,6 @@ const followEvents = Effect.fnUntraced(function* <R>(
     catch: callFailure,
   })
 })
-
-/** `tenure listen`: events as they happen. */
 
 const forwardTo = Flag.String("forward-to").pipe(
   Flag.withMetavar("URL"),

@@ -1,4 +1,4 @@
-/** `tenure members`: lists, grants, extends, ends, imports and exports. */
+/** `tenure members` and `tenure extend-all`: lists, grants, extends, ends, imports and exports. */
 
 import type { EventsPreview, Extended, Membership } from "@tenure/client"
 import * as Argument from "effect/cli/Argument"
@@ -47,8 +47,6 @@ const formatFlag = Flag.Literals("format", formats).pipe(
   Flag.withDescription("How members are written; by default, the file or its name tells"),
   Flag.optional,
 )
-
-/** `tenure members import`. */
 
 const file = Argument.String("file").pipe(
   Argument.withDescription("The file with the members; - for standard input"),
@@ -115,8 +113,6 @@ const importMembersCommand = Command.make(
   ]),
 )
 
-/** `tenure members export`. */
-
 /** The command. */
 const exportMembersCommand = Command.make(
   "export",
@@ -131,8 +127,6 @@ const exportMembersCommand = Command.make(
   Command.withDescription("Writes all members of a project as CSV or NDJSON"),
   Command.withExamples([{ command: "tenure members export --project shop -o members.csv" }]),
 )
-
-/** `tenure members`, for one member at a time, and `tenure extend-all`. */
 
 const commandsEndDate = endDate,
   project = projectFlag,

@@ -1,4 +1,4 @@
-/** `tenure projects`. */
+/** `tenure projects`, `tenure audit` and `tenure status`. */
 
 import type { AuditRow, Status } from "@tenure/client"
 import * as Command from "effect/cli/Command"
@@ -140,8 +140,6 @@ export const projectsCommand = Command.make("projects").pipe(
   connected,
 )
 
-/** `tenure audit`. */
-
 const since = dateFlag("since", "Only changes since then")
 
 /** A project's audit trail, or the one outside projects, newest first. */
@@ -179,8 +177,6 @@ export const auditCommand = Command.make("audit", { place: projectPlace, since }
   ]),
   connected,
 )
-
-/** `tenure status`. */
 
 const ageOf = (millis: number | null | undefined): string | null =>
   millis === null || millis === undefined ? null : `${millis} ms`

@@ -1,4 +1,4 @@
-/** Servers on the loopback interface, for notifications to this machine. */
+/** `tenure trigger`: makes an event happen, for developing receivers on this machine. */
 
 import type { IncomingMessage } from "node:http"
 import type { CallOptions, Client, MembershipChange } from "@tenure/client"
@@ -46,8 +46,6 @@ export const listenOnLoopback = Effect.fnUntraced(function* (
   return `http://127.0.0.1:${address.port}`
 })
 
-/** Makes a webhook be disabled. */
-
 // With 410, a receiver says it is permanently gone.
 const gone = 410
 
@@ -94,8 +92,6 @@ const disableWebhookByFailing = Effect.fnUntraced(function* (project_id: string)
       `Nothing has reached this machine in ${disablePatience} s. Does a server run here that dispatches?`,
     )
 }, Effect.scoped)
-
-/** `tenure trigger`: makes an event happen, for developing receivers. */
 
 const type = Argument.String("type").pipe(
   Argument.withDescription(

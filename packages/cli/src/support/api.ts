@@ -1,4 +1,4 @@
-/** Calls the API. Slows down before it reaches a rate limit, so the server never suspends the key. */
+/** Calls the API at a server or in this process, within its rate limits, and again after outages. */
 
 import { setTimeout } from "node:timers/promises"
 import { type CallOptions, type Client, type PageList, createClient } from "@tenure/client"
@@ -43,8 +43,6 @@ export const rateLimited = (fetch: PaceFetch): PaceFetch => {
     return response
   }
 }
-
-/** The API, at a server or in this process on a database: every command is written once. */
 
 /** Sends a request, as `fetch` does. */
 type Fetch = typeof globalThis.fetch
@@ -143,8 +141,6 @@ export const listed = <A>(
       Stream.fromAsyncIterable(operation(client), failureOf),
     ),
   )
-
-/** Goes on after a server, a database or a network was away for a while. */
 
 // Together about six minutes; a suspended key may be told to wait longer.
 const mostAttempts = 15

@@ -1,4 +1,4 @@
-/** Why a connection to a server has failed, in words. */
+/** Failures of commands, in words for people and as exit codes for programs. */
 
 import { type TenureError, isTenureError } from "@tenure/client"
 import { TaggedError } from "@tenure/core/internal"
@@ -56,8 +56,6 @@ const networkAdvice = (fault: unknown): string => {
     advice.find(([pattern]) => pattern.test(code)) ?? []
   return found
 }
-
-/** Why a command has failed, in words for people and as an exit code for programs. */
 
 /**
  * Exit codes: failed or refused; invalid command line or setting; not found; server or database

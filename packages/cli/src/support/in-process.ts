@@ -1,4 +1,4 @@
-/** Databases in folders, as `file:` URLs name them. */
+/** The API in this process, on a database. Loaded only when a command uses one. */
 
 import { userInfo } from "node:os"
 import { type Fault, type Tenure, createTenure } from "@tenure/core"
@@ -30,8 +30,6 @@ export const requireDatabase = (url: string): Effect.Effect<void, Failure> => {
         usageFailure(`There is no database in the folder ${path}. tenure migrate makes one there.`),
       )
 }
-
-/** The API in this process, on a database. Loaded only when a command uses one. */
 
 const isTagged = (fault: unknown): fault is { readonly _tag: string; readonly message: string } =>
   fault instanceof Error && "_tag" in fault

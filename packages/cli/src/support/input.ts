@@ -1,4 +1,4 @@
-/** Whether there is somebody at a terminal. */
+/** Input of commands: texts from files or standard input, and confirmations at a terminal. */
 
 import * as Flag from "effect/cli/Flag"
 import * as GlobalFlag from "effect/cli/GlobalFlag"
@@ -17,8 +17,6 @@ import { printable } from "./text.ts"
 
 /** Whether somebody can be asked. */
 const isInteractive = (): boolean => process.stdin.isTTY === true && process.stdout.isTTY === true
-
-/** Describes a file error. */
 
 const problemOf = ({ reason }: PlatformError): string => {
   switch (reason._tag) {
@@ -107,8 +105,6 @@ export const requireConfirmation = Effect.fnUntraced(function* (question: string
   if (!(yield* Prompt.run(Prompt.Confirm({ message: printable(question) }))))
     return yield* operationFailed("Nothing was changed.")
 })
-
-/** Texts from files or standard input. */
 
 /** Reads a file's bytes, or standard input for `-`. */
 const bytesOf = (path: string) =>

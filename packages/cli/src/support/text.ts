@@ -19,8 +19,6 @@ export const toJson = (value: unknown): string => printable(JSON.stringify(value
 /** Writes a time, in milliseconds since the epoch, as the API does. */
 export const isoOf = (time: number): string => new Date(time).toISOString()
 
-/** Tables for people. */
-
 type Cell = string | number | boolean | null | undefined | ReadonlyArray<string>
 
 /** A row: its cells by column name. */

@@ -1,4 +1,4 @@
-/** IP addresses as sockets, proxies and hosts write them, and networks of them. */
+/** IP addresses as sockets, proxies and hosts write them, and networks in CIDR notation. */
 
 import * as IpNetwork from "effect/net/IpNetwork"
 import * as NetAddress from "effect/net/NetAddress"
@@ -33,8 +33,6 @@ export const parseAddress = (text: string): NetAddress.IpAddress | undefined => 
   const address = NetAddress.ipFromString(bare)
   return Result.isSuccess(address) ? NetAddress.toCanonical(address.success) : undefined
 }
-
-/** Lists of networks in CIDR notation. */
 
 const parseNetwork = (given: unknown): IpNetwork.IpNetwork | undefined =>
   typeof given === "string" ? Result.getOrUndefined(IpNetwork.fromString(given)) : undefined

@@ -1,4 +1,6 @@
-/** Base64 (RFC 4648), by functions that every JavaScript runtime has. */
+/**
+ * Bytes: Base64 (RFC 4648), SHA-256 (FIPS 180-4) and HMAC (RFC 2104), by functions that every JavaScript runtime has.
+ */
 
 /** Encodes bytes in the standard alphabet, with padding. */
 export const encodeBase64 = (bytes: Uint8Array): string => btoa(String.fromCharCode(...bytes))
@@ -29,13 +31,8 @@ export const decodeBase64Url = (text: string): Uint8Array<ArrayBuffer> | undefin
   return decodeBase64(standard.padEnd(Math.ceil(standard.length / 4) * 4, "="))
 }
 
-/**
- * SHA-256 (FIPS 180-4) and HMAC (RFC 2104), synchronous in every JavaScript runtime.
- *
- * Every request needs the digest of a token, and every delivery a signature. WebCrypto computes them
- * asynchronously, on Node in a thread pool, which takes about 70 µs in place of 1 to 9 µs here.
- */
-
+// Every request needs a digest, and every delivery a signature. WebCrypto computes them asynchronously, on Node in a thread
+// pool, which takes about 70 µs in place of 1 to 9 µs here.
 const initial = Int32Array.of(
   0x6a09e667,
   0xbb67ae85,

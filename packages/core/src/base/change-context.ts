@@ -1,4 +1,4 @@
-/** Where a change comes from: who asked for it, and in which request. */
+/** The context of a change: who asked for it, in which request, and with which idempotency key. */
 
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -88,8 +88,6 @@ export const readChangeContext = (
   Effect.flatMap(readOrigin(input), (origin) =>
     Effect.map(Clock.currentTimeMillis, (at) => ({ origin, at })),
   )
-
-/** Idempotency keys: a request that is repeated with its key changes something once. */
 
 /** A request with an idempotency key. */
 export interface IdempotencyKey {

@@ -1,4 +1,4 @@
-/** Calls of functions that a host passed as options. */
+/** Reports errors that no client has caused: a host's callbacks that throw, defects, and outages of stores. */
 
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
@@ -51,8 +51,6 @@ export const callHost = <A>(
           return callbackLogged(name, Cause.die(error))
         }
       })
-
-/** Reports faults, which are errors that no client has caused. */
 
 /** An error that no client has caused. */
 export interface Fault {
@@ -122,8 +120,6 @@ export const Faults = Context.Reference<Faults>("@tenure/core/Faults", {
 /** Reports faults to `onError`. */
 export const faultsLayer = ({ onError }: FaultsSettings): Layer.Layer<never> =>
   Layer.succeed(Faults, reporter(onError))
-
-/** An outage of the store: reported when it begins, and when it has ended. */
 
 const rootOf = (error: Error): Error => (error.cause instanceof Error ? rootOf(error.cause) : error)
 

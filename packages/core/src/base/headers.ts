@@ -1,4 +1,4 @@
-/** HTTP header fields, as hosts pass them. */
+/** HTTP header fields as hosts pass them, and the trace context in `traceparent` (W3C). */
 
 import type { Branded } from "effect/Brand"
 import { branded } from "./values.ts"
@@ -88,8 +88,6 @@ export const keepRepeatedHeaders = (
     ? { ...headers, authorization, "content-type": contentType }
     : headers
 }
-
-/** Trace contexts of the W3C: which trace a request is part of, as the header field `traceparent` says. */
 
 /** A valid trace context of version 00. */
 export type Traceparent = Branded<string, "@tenure/core/Traceparent">

@@ -1,7 +1,4 @@
-/**
- * Units of time. Each is a brand on a number, so that passing one where another is expected does not
- * compile. At run time there are only numbers.
- */
+/** Time: units as brands, instants of the years 0000 to 9999, and two clocks. */
 
 import type { Branded } from "effect/Brand"
 import * as Clock from "effect/Clock"
@@ -44,8 +41,6 @@ export const addMicros = brandMicros((one: Micros, other: Micros) => one + other
 
 /** Subtracts a duration, or an earlier instant. */
 export const subtractMicros = brandMicros((one: Micros, other: Micros) => one - other)
-
-/** Instants of the years 0000 to 9999, in whole milliseconds since the epoch. */
 
 /**
  * An instant as hosts pass it: a `Date`, text in the form `YYYY-MM-DDTHH:mm:ss.sssZ`, or milliseconds
@@ -175,8 +170,7 @@ export const instantHint = (given: unknown): string => {
   return /^-?\d+$/.test(given) ? ": milliseconds are passed as a number, not as text" : ""
 }
 
-/** The clock of hosts without Effect, whose tests may replace the timers of the runtime. */
-
+// Tests of hosts without Effect may replace the timers of the runtime.
 const monotonicNanos = (): bigint => BigInt(Math.round(performance.now() * 1_000_000))
 
 /** A clock whose monotonic time can be read without making big integers, as each request does often. */
@@ -250,11 +244,9 @@ export const currentMonotonicClock: Effect.Effect<MonotonicClock> = Clock.clockW
 )
 
 /**
- * The time by two clocks. Durations are measured with the monotonic clock, which nobody can set; what
- * others read, such as the time of an event, is taken from the wall clock.
+ * The time by both clocks. Durations are measured with the monotonic clock, which nobody can set; what others read, such as
+ * the time of an event, is taken from the wall clock.
  */
-
-/** The time by both clocks. */
 export interface Moment {
   /** Whole milliseconds since a start that is unknown, by the monotonic clock. */
   readonly tick: Millis

@@ -1,12 +1,12 @@
-/**
- * Constructors of branded values. Those of `effect/Brand` load the syntax tree of Schema, which
- * takes a third of the time to import the whole library.
- */
+/** Branded values: ids of projects and API keys, UUIDs, and how own properties are read. */
 
 import type { Branded } from "effect/Brand"
 import { TaggedError } from "./tagged-error.ts"
 
-/** A constructor that throws a `TypeError` on an invalid value, with a guard. */
+/**
+ * A constructor that throws a `TypeError` on an invalid value, with a guard. Those of `effect/Brand` load the syntax tree of
+ * Schema, which takes a third of the time to import the whole library.
+ */
 export interface BrandConstructor<A, B extends A> {
   (value: A): B
   readonly is: (value: A) => value is B
@@ -40,8 +40,6 @@ export function branded<A>(): (value: A) => A {
   return (value) => value
 }
 
-/** Reads own properties of objects that others made: what a prototype has says nothing about them. */
-
 /** Returns the value of an own property, or `undefined` if the object has none of this name. */
 export const getOwn = <A extends object, Name extends keyof A>(
   object: A,
@@ -58,8 +56,6 @@ const bare: object = { __proto__: null }
 export const copyOwn = <A extends object>(object: A): A =>
   Object.assign(Object.create(bare), object)
 
-/** The rule for ids that hosts choose. */
-
 /** What an id looks like, for error messages. */
 export const identifierFormat = "1 to 255 characters, none of them a control character"
 
@@ -71,8 +67,6 @@ const pattern = /^[^\p{Cc}\p{Cs}]{1,255}$/u
 export const isIdentifier = (value: unknown): value is string =>
   typeof value === "string" && pattern.test(value)
 
-/** Identifiers of API keys. They belong to `base` because limits and audit rows name keys too. */
-
 /**
  * Identifier of an API key: 1 to 255 characters, none of them a control character. Keys that Tenure
  * issues have a UUID. Unlike the token, the id is not secret.
@@ -81,8 +75,6 @@ export type ApiKeyId = Branded<string, "@tenure/core/ApiKeyId">
 
 /** Brands the id of an API key. Throws a `TypeError` if it is invalid. */
 export const ApiKeyId = brandedWhere<string, ApiKeyId>("API key id", identifierFormat, isIdentifier)
-
-/** Projects, to which memberships, webhooks and API keys belong. */
 
 /**
  * Identifier of a project: 1 to 255 characters, none of them a control character. `.` and `..` are
@@ -138,8 +130,6 @@ export const memoizeObject = <O extends object, A>(f: (argument: O) => A): ((arg
  * that take eight times as much memory.
  */
 export const joinedText = (text: string): string => [text.slice(0, 1), text.slice(1)].join("")
-
-/** UUIDs (RFC 9562). */
 
 /** The beginning of all ids of a millisecond. */
 const prefixOf = memoizeLatest((now: number): string => {

@@ -1,4 +1,4 @@
-/** Hands the messages of one sender to one receiver, which takes them one by one. */
+/** Connections that follow the feed: who may open one, what it receives, and when it ends. */
 
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -77,8 +77,6 @@ export class SingleSlotQueue<Message> {
   }
 }
 
-/** How many may wait for events at a time: of each client, in each project, and in the process. */
-
 /** The most who may wait. */
 export interface ConnectionLimits {
   readonly perClient: number
@@ -136,8 +134,6 @@ export const makeConnectionLimit = ({
     giveBack: (client, project) => change(client, project, -1),
   }
 }
-
-/** Long-lived connections that follow the feed: who may open one, what it receives, and when it ends. */
 
 /**
  * Why a listener ends: its time is up and the client should reconnect (`"over"`), Tenure is closing (`"closing"`),

@@ -1,4 +1,4 @@
-/** Reads each cell's gauges separately, so one outage does not hide the others' values. */
+/** Metrics: occurrences are counted as they happen, and each cell's gauges are read when somebody asks. */
 
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -61,8 +61,6 @@ const makeDatabaseReport = Effect.gen(function* () {
       : [databasesReport(undefined, shared, Effect.undefined), ...cells.map(reportOn)]
   return Effect.all(reports, { concurrency: "unbounded" })
 })
-
-/** How metrics come about: occurrences are counted, and states are read. */
 
 /** Shows how a database is doing as gauges. */
 const show = ({ backlog, name, stores }: DatabaseReport, context: Context.Context<never>): void => {

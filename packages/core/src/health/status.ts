@@ -1,4 +1,4 @@
-/** Whether the stores answer, and whether requests can be answered. */
+/** The status of Tenure for operators: whether its stores answer, and how far deliveries are. */
 
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -73,8 +73,6 @@ const readinessMake = Effect.fnUntraced(function* ({ onStoreFailure }: Limits) {
     stores: askAll(pings),
   }
 })
-
-/** How Tenure is doing, for operators. */
 
 /** Why a webhook needs attention. */
 const attentionReasons = ["unreadableSecret", "failing", "disabled"] as const

@@ -1,4 +1,4 @@
-/** Authentication: finding out who sent a request. */
+/** Authentication: who sent a request, and whether a client that follows events may go on. */
 
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
@@ -142,8 +142,6 @@ export const makeAuthentication = (
     },
   }
 }
-
-/** Whether a client that follows a project, or waits for its events, may still do so. */
 
 /** The access of a client to a project. It is kept for as long as the client follows the project. */
 export interface StreamAccess {

@@ -1,4 +1,4 @@
-/** The errors of requests that the limits do not admit. */
+/** Answers HTTP requests in five steps: authenticate, limit, route, perform, respond. */
 
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -86,8 +86,6 @@ const makeRefusal =
     }
   }
 
-/** All operations, by their names. */
-
 /** Makes the operations that show how the API is called. */
 type DocsOperations = Effect.Effect<OperationsOn<"docs">>
 
@@ -115,8 +113,6 @@ const makeAllOperations = Effect.fnUntraced(function* (
     ...(yield* docs),
   } satisfies Operations
 })
-
-/** Decides on requests for connections, which count for their address alone. */
 
 /** How the log of requests shows a connection that was admitted. */
 const switching: RawReply = { _tag: "Verbatim", status: 101, headers: {}, body: "" }
@@ -182,8 +178,6 @@ const makeConnect = Effect.fnUntraced(function* ({ addressOf, authentication, re
     })
 })
 
-/** What a request is answered, before it becomes a response. */
-
 /** What a request is answered. */
 interface Answered extends Pick<AccessRecord, "address" | "keyId"> {
   readonly report: LimitDecision["report"]
@@ -207,8 +201,6 @@ type DecideRequest = (
   requestId: string,
   now: Moment,
 ) => Effect.Effect<Answered>
-
-/** Answers HTTP requests in five steps: authenticate, limit, route, perform, respond. */
 
 /** A record of a response for an access log. It contains no secrets. */
 export interface AccessRecord extends RequestSubject {

@@ -1,4 +1,4 @@
-/** Reads the bodies of requests: a JSON object, or JSON in lines. */
+/** Operations: the call that each performs, and how its input is read from a request. */
 
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -222,8 +222,6 @@ const readBodyAs = <A>(
   }
 }
 
-/** What the operations share: the call that each performs, and reading its parts. */
-
 /** A request that has passed authentication, limits and routing. */
 export interface Call<Name extends PathParameter = PathParameter> {
   readonly request: ApiRequest
@@ -329,8 +327,6 @@ export const originOf = ({ principal, request, requestId }: Call<never>): Origin
   traceparent: traceparentOfHeaders(request.headers),
 })
 
-/** Decides which operation a request asks for, and whether its sender may perform it. */
-
 /** A call, and the operation that performs it. */
 export interface RoutedCall extends Call {
   readonly operation: Operation
@@ -382,8 +378,6 @@ export const routeRequest = (
     ? Result.succeed({ operation, request, requestId, principal: sender, params })
     : failOutcome({ _tag: "Forbidden" })
 }
-
-/** The header field `Idempotency-Key`: a request that is repeated with its key changes something once. */
 
 const idempotencyName = "idempotency-key"
 
@@ -469,8 +463,6 @@ export const performWithIdempotency = (
     ? performOnce(call, operation)
     : operation(call)
 
-/** Tells a project that does not exist from a thing in a project that does not exist. */
-
 type Find = (projectId: string) => Effect.Effect<unknown, Pick<ProjectNotFound, "_tag"> | ApiError>
 
 // The statuses of what is judged after the project: the body and the item.
@@ -499,8 +491,6 @@ export const preferProjectNotFound = <A>(
       )
     : operation
 
-/** Keeps in the audit trail who was shown what is secret. */
-
 /** Makes the function that an operation calls before it answers. */
 export const makeDisclosureAudit = Effect.map(
   Memberships,
@@ -514,8 +504,6 @@ export const makeDisclosureAudit = Effect.map(
         recordShown({ projectId, action, subject }, originOf(call)),
       ),
 )
-
-/** Reads and performs declared operations. */
 
 /** The values of a query by name. Fails if a parameter is repeated. */
 const queryValues = (query: string): Result.Result<object, InvalidInput> => {
@@ -614,8 +602,6 @@ export const perform = <Input, Data extends object | null, Tag extends ApiErrorT
       }),
     )
 }
-
-/** Reads the query parameters of a request. */
 
 const parseLimit = (given: unknown): number | undefined =>
   typeof given === "string" && /^([1-9]\d{0,2}|1000)$/.test(given) ? Number(given) : undefined

@@ -1,4 +1,4 @@
-/** The frames of the WebSocket subprotocol `tenure.v1`: texts, each a JSON object with a `type`. */
+/** WebSocket connections that follow the feed, by the subprotocol `tenure.v1`; adapters have the sockets. */
 
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
@@ -119,8 +119,6 @@ export const closeFrameOf = (error: ApiError): CloseFrame => {
     reason: code,
   }
 }
-
-/** The protocol of a WebSocket connection: the client subscribes to a project and receives its events. */
 
 /** A socket of an adapter. */
 export interface Socket {
@@ -360,8 +358,6 @@ class WebSocketSession implements FrameReceiver {
     })
   }
 }
-
-/** Connections that follow the feed by WebSocket, without the sockets, which adapters have. */
 
 /** A connection that was admitted. It ends when the signal of its request aborts. */
 export interface RealtimeSession {

@@ -1,4 +1,4 @@
-/** Requests, as adapters hand them to the core. */
+/** Requests as adapters hand them to the core: their address, their id, and what the client accepts. */
 
 import type * as IpNetwork from "effect/net/IpNetwork"
 import * as NetAddress from "effect/net/NetAddress"
@@ -176,8 +176,6 @@ export const readApiRequest = (given: unknown): ApiRequest => {
   }
 }
 
-/** The address under which a request is counted. */
-
 // Real chains of proxies are shorter; a client may send a longer header.
 const maxHops = 32
 
@@ -299,8 +297,6 @@ export const makeScheme =
     return forwarded.toLowerCase() === "https" ? "https" : "http"
   }
 
-/** The id of a request: its own, or one that it comes with. */
-
 /** The longest id that a request may come with, in characters. */
 export const maxRequestIdLength = 128
 
@@ -332,8 +328,6 @@ export const makeRequestId = (
     return field._tag === "Value" && pattern.test(field.value) ? field.value : fresh()
   }
 }
-
-/** Reads which media types a client accepts (RFC 9110, 12.5.1). */
 
 /** The media type of a stream of events. */
 export const eventStreamType = "text/event-stream"

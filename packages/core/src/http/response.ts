@@ -1,4 +1,4 @@
-/** Responses: one envelope around every result and every error. */
+/** Responses: one envelope around every result, every page and every error. */
 
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -170,8 +170,6 @@ export const respond = (
   }
 }
 
-/** How a step of a request ends: with a value, or with an error for the client. */
-
 /** The value of a step, or the error that the client receives. */
 export type Outcome<A> = Result.Result<A, ApiError>
 
@@ -209,8 +207,6 @@ export const toOutcome = <A>(
     onSuccess: (value) => Effect.succeed(Result.succeed(value)),
     onFailure: (cause) => outcomeReport(faults, requestId, cause),
   })
-
-/** Pages of lists. */
 
 /**
  * Makes a page of a list that was read with one item more than the page may have, which tells whether

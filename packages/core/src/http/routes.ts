@@ -1,4 +1,4 @@
-/** Finds the pattern that a path matches. Patterns are kept as a tree of path segments. */
+/** Routes: the operations of each path, and how long their bodies may be. */
 
 import * as Struct from "effect/Struct"
 import { type PathPattern, type Route, ofResource } from "../api/declaration.ts"
@@ -346,8 +346,6 @@ export const makeRoutes = (part: ApiPart, hasDocs = true): Routes => {
     patternOf: ({ value }) => patterns.get(value),
   }
 }
-
-/** How much of the body of a request is read, and when. */
 
 /** How an adapter reads the body of a request. */
 export interface BodyLimit {

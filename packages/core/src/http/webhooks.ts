@@ -1,4 +1,4 @@
-/** What responses show of a delivery. */
+/** Performs the operations on webhooks. */
 
 import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
@@ -62,8 +62,6 @@ const deliveryDataWithResponses = (delivery: Delivery) => ({
     response_body: responseOf(attempt),
   })),
 })
-
-/** The operations on webhooks. */
 
 /** What stands for a secret that cannot be read begins with this. */
 const unreadable = "unreadable_"

@@ -1,4 +1,4 @@
-/** The storage port for API keys. */
+/** The storage ports for API keys and tickets. */
 
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
@@ -85,8 +85,6 @@ export class ApiKeyStore extends Context.Service<
     }) => Effect.Effect<ReadonlyArray<ApiKey>, ApiKeyNotFound | StoreUnavailable>
   }
 >()("@tenure/core/ApiKeyStore") {}
-
-/** The storage port for tickets. */
 
 /** Limits for a key's tickets. */
 export interface TicketLimits {

@@ -1,5 +1,5 @@
 /**
- * A token bucket kept as one number, in the form of the generic cell rate algorithm (GCRA; ITU-T
+ * Token buckets: the rule, a table of them in memory, and the storage port. A bucket is kept as one number, in the form of the generic cell rate algorithm (GCRA; ITU-T
  * I.371): the instant at which the bucket will be full if nothing more is taken, its *theoretical
  * arrival time* or `tat`.
  *
@@ -117,12 +117,8 @@ export const takeToken = (
 }
 
 /**
- * A bounded table of instants. Each id has a row of them. A row whose instants have all passed
- * carries no information and is removed, without a timer.
- */
-
-/**
- * A table of instants. A row is addressed by its number, which is valid until the next `add`.
+ * A bounded table of instants, with a row for each id. A row whose instants have all passed carries no information and is
+ * removed, without a timer. A row is addressed by its number, which is valid until the next `add`.
  */
 export interface ExpiryTable {
   /** Returns the row of an id. */
@@ -229,8 +225,6 @@ export const makeExpiryTable = (columns: number, limit: number): ExpiryTable => 
   }
 }
 
-/** Token buckets in the memory of one process, bounded in number. */
-
 /** A table of token buckets. */
 export interface BucketTable {
   /** Takes a token from every bucket of a client at `now`, or from none if one of them is empty. */
@@ -313,8 +307,6 @@ export const makeBucketTable = (limit = 100_000): BucketTable => {
     },
   }
 }
-
-/** The storage port for token buckets. */
 
 /** Whom a request is counted for. An address has one bucket, a key has two. */
 export interface LimitedClient {

@@ -1,4 +1,4 @@
-/** Suspension of API keys whose requests are refused too often. */
+/** Limits requests: by token buckets, and by suspending keys that are refused too often. */
 
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -142,12 +142,6 @@ export const makeSuspensions = (settings: SuspensionSettings): Suspensions => {
   }
 }
 
-/**
- * A cache of empty buckets. While a bucket is known to be empty, requests that need a token from it
- * are refused without asking the store. That is exact, since takes by other processes can only
- * lengthen the wait.
- */
-
 /** An empty bucket of a client. */
 interface EmptyBucket {
   /** Which of the buckets it is. */
@@ -161,7 +155,11 @@ interface EmptyBucket {
   readonly isByKey: boolean
 }
 
-/** A cache of empty buckets. All times are by the monotonic clock of this process. */
+/**
+ * A cache of empty buckets. While a bucket is known to be empty, requests that need a token from it are refused without
+ * asking the store. That is exact, because takes by other processes can only lengthen the wait. All times are by the
+ * monotonic clock of this process.
+ */
 export interface EmptyBucketCache {
   /** Returns the bucket of an address, if it is known to be empty. */
   readonly findAddress: (address: string, now: Micros) => EmptyBucket | undefined
@@ -286,8 +284,6 @@ export const makeEmptyBucketCache = (policies: BucketPolicies): EmptyBucketCache
   }
 }
 
-/** The decision on a request, and what the response says about the limits. */
-
 /** The values of the rate-limit headers. */
 export interface LimitReport {
   /** The bucket that is reported. */
@@ -407,12 +403,7 @@ const reportUnserved = (
   return { bucket, limit, remaining: 0, reset: toSeconds(toMicros(now.unix)), refill: 0 }
 }
 
-/**
- * The header fields `RateLimit-Policy` and `RateLimit` of the IETF draft
- * (draft-ietf-httpapi-ratelimit-headers-10).
- */
-
-/** The fields of one response. */
+/** The header fields `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-10) of one response. */
 export interface DraftRateLimitHeaders {
   readonly "RateLimit-Policy": string
   readonly RateLimit: string
@@ -457,8 +448,6 @@ const makeDraftHeaders = (
     }
   }
 }
-
-/** The service that limits requests: by token buckets, and by suspending keys. */
 
 const limitOptions = Setting.object({
   /** Requests that come back in one window, at most one a microsecond. */

@@ -1,4 +1,4 @@
-/** The messages of the AsyncAPI document. */
+/** Makes the AsyncAPI 3 document of events, from the OpenAPI document. */
 
 import * as Predicate from "effect/Predicate"
 import type {
@@ -164,8 +164,6 @@ const toClient = (events: ReadonlyArray<AsyncMessage>): ReadonlyArray<AsyncMessa
     { error_code: "PROJECT_NOT_FOUND", message: "Project not found" },
   ),
 ]
-
-/** Makes the AsyncAPI 3 document of the messages that Tenure exchanges, from the OpenAPI document. */
 
 const feedPath = "/v2/projects/{project_id}/events"
 

@@ -1,4 +1,4 @@
-/** Simplifies the schemas that `HttpApi` makes, and refers to them. */
+/** The API as an `HttpApi`, and its OpenAPI document. Only programs that import it load schemas. */
 
 import * as HttpApi from "effect/http-api/HttpApi"
 import * as OpenApi from "effect/http-api/OpenApi"
@@ -83,8 +83,6 @@ const withoutCopies = (given: OpenApi.OpenAPIComponents["schemas"]): Schemas => 
   return schemas
 }
 
-/** Makes an example of a JSON Schema from the examples of its parts. */
-
 const isSchema = (value: unknown): value is JsonSchema => Predicate.isObject(value)
 
 const schemasIn = (value: unknown): ReadonlyArray<JsonSchema> =>
@@ -147,8 +145,6 @@ const makeExample = (
   }
   return exampleOf
 }
-
-/** The header fields of responses, and the responses to errors. */
 
 const integer: JsonSchema = { type: "integer", minimum: 0 }
 
@@ -242,8 +238,6 @@ const tagsIn = (schema: JsonSchema): ReadonlyArray<ApiErrorTag> => {
   return tags.filter((tag) => refs.has(refTo("schemas", tag).$ref))
 }
 
-/** The requests that tell webhooks of events. */
-
 const signatureHeaders: ReadonlyArray<OpenApiParameter> = [
   {
     name: "webhook-id",
@@ -300,8 +294,6 @@ const webhookOf = (
   }
   return [type, { post }]
 }
-
-/** Completes the OpenAPI document that `HttpApi` makes from the schemas. */
 
 const json = "application/json"
 
@@ -539,12 +531,6 @@ export const complete = (spec: OpenApi.OpenAPISpec): OpenApiDocument => {
     },
   }
 }
-
-/**
- * The contract as an `HttpApi`, for the OpenAPI document and a typed client. `Handler` answers the
- * requests, without the cost of schemas. No other module of the library imports this one, so only
- * programs that use it load schemas.
- */
 
 /**
  * The API as a value, for a typed client.

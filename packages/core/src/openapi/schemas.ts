@@ -1,4 +1,4 @@
-/** The schemas of path parameters, and of values that several resources have. */
+/** Schemas that groups of operations share: parameters, envelopes, and the responses to errors. */
 
 import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
@@ -96,8 +96,6 @@ export const reason = Schema.String.check(Schema.isPattern(reasonPattern)).annot
   examples: ["Compensation for the outage of 3 May"],
 })
 
-/** The schemas of the envelope around results. */
-
 /** What every response says of its request. */
 const subject = {
   request_id: requestId,
@@ -141,8 +139,6 @@ export const readOn = <Data extends Schema.Top>(data: Data, message: string) =>
       examples: ["bf74eca13f6d.mhk1v2q8.ou.1"],
     }),
   })
-
-/** The schemas of error responses, from the table of errors. */
 
 const failuresFields = <Tag extends ApiErrorTag>(tag: Tag) => ({
   ok: Schema.Literal(false),
@@ -242,8 +238,6 @@ export const idempotencyFailures = [
   failure("IdempotencyInProgress"),
 ] as const
 
-/** Authentication by an API key, in the terms of `HttpApi`. */
-
 /** Authentication by an API key, sent as a bearer token. */
 export class Authorization extends HttpApiMiddleware.Service<Authorization>()(
   "@tenure/core/Api/Authorization",
@@ -266,8 +260,6 @@ export const waiting = Schema.Int.check(
     "The deliveries that wait for an attempt, or for the result of one, up to 10,000, which stands for as many or more.",
   examples: [0],
 })
-
-/** The schemas of rows of the audit trail. */
 
 /** The metadata of a membership. */
 export const metadata = Schema.Record(
@@ -328,8 +320,6 @@ export const row = Schema.Struct({
     examples: [[]],
   }),
 }).annotate({ identifier: "AuditRow" })
-
-/** An example of each error, and when it is answered. */
 
 interface Sample<Of extends ApiErrorTag> {
   readonly error: ApiErrorOf<Of>

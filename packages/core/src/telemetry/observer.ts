@@ -115,8 +115,6 @@ export const storeFaultOf = (exit: Exit.Exit<unknown, unknown>): StoreFault | un
     : undefined
 }
 
-/** The known methods. A client can send any word as a method. */
-
 const methods = ["_OTHER", "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] as const
 
 /** A method, or `_OTHER` for all others, as in OpenTelemetry's conventions. */

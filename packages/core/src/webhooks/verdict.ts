@@ -1,4 +1,4 @@
-/** The rule for what follows an attempt: success, a retry, failure, or disabling the webhook. */
+/** Decides what follows an attempt: success, a retry, failure, or disabling the webhook. */
 
 import type { Attempt } from "./outbox.ts"
 import { type FailingPercent, type Health, failingPercents } from "./webhook.ts"
@@ -33,8 +33,6 @@ export const retryDelay = (
  */
 export const maxRetryAfter = (schedule: RetrySchedule, attemptNumber: number): number =>
   Math.max(0, ...schedule.slice(attemptNumber, attemptNumber + 2))
-
-/** Dates in HTTP header fields (RFC 9110, 5.6.7). */
 
 const formats = [
   // IMF-fixdate: Sun, 06 Nov 1994 08:49:37 GMT
@@ -97,8 +95,6 @@ export const parseRetryAfter = (
   return Math.min(Math.max(0, asked), longest)
 }
 
-/** How long a webhook has been failing. */
-
 /**
  * Decides which share of `disableAfter` a failing webhook has reached. At 100, it is disabled.
  *
@@ -115,8 +111,6 @@ export const decideFailingPercent = (
   const failingFor = now - failingSince
   return failingPercents.findLast((percent) => 100 * failingFor >= percent * disableAfter)
 }
-
-/** The verdict on an attempt: whether and when the delivery is repeated, and whether its webhook waits. */
 
 /** A verdict on an attempt. */
 export type Verdict =
@@ -213,8 +207,6 @@ export const decideVerdict = (
   }
   return judgeFailure(rules, standing, outcome, random)
 }
-
-/** Says in plain words why an attempt has failed. */
 
 const untrusted = "The certificate of the receiver is not trusted."
 const unreachable = "The receiver cannot be reached."
