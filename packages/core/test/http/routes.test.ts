@@ -1,6 +1,7 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { makePathTree, makeRoutes, routes } from "../../src/http/routes.ts"
+import { makePathTree } from "../../src/http/path-tree.ts"
+import { makeRoutes, routes } from "../../src/http/routes.ts"
 
 const all = makeRoutes("all")
 const contract = makeRoutes("contract")
