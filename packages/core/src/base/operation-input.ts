@@ -154,11 +154,14 @@ export function input(
   const allRows = [...pathRows, ...fieldRows]
   const wireNames = fieldRows.map(({ wire }) => wire)
   const strangerIn = makeStranger(wireNames)
-  const [first] = wireNames
-  const none = new InvalidInput({ field: first ?? "", problem: "or another setting is needed" })
-  const isEmpty = (given: object, source: Source): boolean =>
-    needsField &&
-    fieldRows.every(({ name, wire }) => ownOf(given, source === "host" ? name : wire) === undefined)
+  const keyIn = (source: Source) => (source === "host" ? "name" : "wire")
+  const faultOfNone = (given: object, source: Source): InvalidInput | undefined => {
+    if (!needsField) return undefined
+    const names = fieldRows.map((row) => row[keyIn(source)])
+    return names.every((name) => ownOf(given, name) === undefined)
+      ? new InvalidInput({ field: names[0] ?? "", problem: "or another setting is needed" })
+      : undefined
+  }
   return {
     path,
     fields,
@@ -167,14 +170,16 @@ export function input(
     fromHost: (given) => {
       const ids = readRows(pathRows, given, "host", {})
       if (Result.isFailure(ids)) return ids
-      return isEmpty(given, "host")
-        ? Result.fail(none)
-        : readRows(fieldRows, given, "host", { ...ids.success })
+      const none = faultOfNone(given, "host")
+      return none === undefined
+        ? readRows(fieldRows, given, "host", { ...ids.success })
+        : Result.fail(none)
     },
     fromRequest: (ids, given, source, isOpen) => {
       const stranger = strangerIn(given, isOpen)
       if (stranger !== undefined && !isOpen) return Result.fail(stranger)
-      if (isEmpty(given, source)) return Result.fail(none)
+      const none = faultOfNone(given, source)
+      if (none !== undefined) return Result.fail(none)
       const decoded = {}
       const read = readRows(fieldRows, given, source, decoded)
       if (Result.isFailure(read)) return read
