@@ -1,18 +1,16 @@
-/** Memberships, announcements and projects in memory. */
+/** Memberships and projects in memory. */
 
 import {
   type Moment,
   auditedOrigin,
   comparePositions,
   currentMoment,
-  currentUnixMillis,
   isEndsLater,
   isReplayedResponse,
   stateAt,
   withMoment,
 } from "@tenure/core/internal"
 import {
-  type Announcement,
   type ApiKeyId,
   type AuditAction,
   BulkExtensionNotFound,
@@ -21,13 +19,11 @@ import {
   BulkExtensionUndone,
   type Change,
   type DatedMembership,
-  type DecideAnnouncement,
   type EndDate,
   type EndDateConflict,
   type EndsLater,
   type EndsQuery,
   type Event,
-  type ExpiryStore,
   type Membership,
   MembershipNotFound,
   type MembershipStore,
@@ -43,13 +39,11 @@ import {
   bulkActions,
   cellOf,
   changeTime,
-  completeEvent,
   endCellsAt,
   endCountsOf,
   endDateConflict,
   endingPage,
   formatGrantAnswer,
-  hostOrigin,
   laterOf,
   metadataJson,
   mostPreviewed,
@@ -59,17 +53,9 @@ import {
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Semaphore from "effect/Semaphore"
-import {
-  type AlarmMember,
-  type Project,
-  type Watched,
-  addRow,
-  countExtended,
-  membershipOf,
-  metadataOf,
-  readAuditPage,
-  summaryOf,
-} from "./projects.ts"
+import { addRow, countExtended, readAuditPage } from "./audit-trail.ts"
+import { makeMemoryExpiryStore } from "./expiry.ts"
+import { type Project, membershipOf, metadataOf, summaryOf } from "./projects.ts"
 import {
   type State,
   addAuditRow,
@@ -77,95 +63,9 @@ import {
   deleteProject,
   eraseMember,
   projectOf,
-  publish,
   publishChange,
   receiversOf,
 } from "./state.ts"
-
-/** Whether a member's end was told, and bulk extensions since then have not made the member active again. */
-const isLongOver = (
-  { changedAt }: AlarmMember,
-  { alarm, announced }: Watched,
-  endDate: EndDate,
-): boolean => alarm === undefined && announced?.lead === 0 && endDate <= changedAt
-
-/** Creates the expiry part of the membership store. A sweep is one synchronous step. */
-const makeMemoryExpiryStore = (state: State): ExpiryStore => {
-  const ownPublish = (
-    { project, userId }: AlarmMember,
-    { action, endDate, event: draft }: Announcement,
-    now: Moment,
-  ): Event => {
-    // The announcement takes a sequence number, as a change to the member does, but leaves the date to bulk extensions.
-    project.members.countChange()
-    const metadata = metadataOf(project.members, userId)
-    const event = completeEvent(draft, project.members.changes(), metadata)
-    addRow(project.history, {
-      projectId: project.id,
-      userId,
-      action,
-      subject: undefined,
-      origin: hostOrigin,
-      reason: undefined,
-      from: endDate,
-      to: endDate,
-      by: undefined,
-      changes: [],
-      at: now.unix,
-    })
-    publish(state, project, event, now)
-    return event
-  }
-
-  /** Checks a member. Returns the announcement to publish, if any. */
-  const look = (
-    member: AlarmMember,
-    judge: DecideAnnouncement,
-    now: Moment,
-  ): Announcement | undefined => {
-    const { project, userId } = member
-    const endDate = project.members.get(userId)
-    const watched = project.members.watched(userId)
-    const dateSetAt = project.members.dateSetAt(userId)
-    if (endDate === undefined || watched === undefined || dateSetAt === undefined) return undefined
-    if (isLongOver(member, watched, endDate)) return undefined
-    const { announced } = watched
-    const candidate = { projectId: project.id, userId, endDate, dateSetAt, announced }
-    const { alarm, announcement } = judge(candidate, now.unix)
-    state.alarms.set(project, userId, alarm)
-    if (announcement === undefined) return undefined
-    watched.announced = { endDate, lead: announcement.lead }
-    return announcement
-  }
-
-  return {
-    watch: (leads) =>
-      Effect.map(currentUnixMillis, (now) =>
-        state.alarms.watch(leads, now, state.projects.values()),
-      ),
-
-    sweep: (limit, judge) =>
-      Effect.map(currentMoment, (now) => {
-        const due: Array<{ readonly member: AlarmMember; readonly announcement: Announcement }> = []
-        let looked = 0
-        for (const member of state.alarms.due(now.unix)) {
-          const announcement = look(member, judge, now)
-          if (announcement !== undefined) due.push({ member, announcement })
-          looked++
-          if (looked === limit) break
-        }
-        const inOrder = due.toSorted((one, other) =>
-          one.announcement.event.id < other.announcement.event.id ? -1 : 1,
-        )
-        const events = inOrder.map(({ announcement, member }) =>
-          ownPublish(member, announcement, now),
-        )
-        return { events, isMore: looked === limit }
-      }),
-
-    nextCheckAt: state.alarms.nextAt,
-  }
-}
 
 type Asked = Parameters<MembershipStore["Service"]["listProjects"]>[0]
 

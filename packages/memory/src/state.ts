@@ -43,6 +43,8 @@ import * as Clock from "effect/Clock"
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
+import { type Alarms, makeAlarms } from "./alarms.ts"
+import { type AuditTrail, addRow, makeAuditTrail } from "./audit-trail.ts"
 import type { CursorCipher } from "./cursors.ts"
 import {
   type Deliveries,
@@ -57,15 +59,7 @@ import {
   toDelivery,
   updateWebhook,
 } from "./deliveries.ts"
-import {
-  type Alarms,
-  type AuditTrail,
-  type Project,
-  addRow,
-  makeAlarms,
-  makeAuditTrail,
-  makeProject,
-} from "./projects.ts"
+import { type Project, makeProject } from "./projects.ts"
 
 /** A response, and its request's digest. */
 interface Answer {

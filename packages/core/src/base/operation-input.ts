@@ -80,6 +80,9 @@ const rowsOf = (fields: InputFields): ReadonlyArray<Row> =>
 const ownOf = (given: object, name: string): unknown =>
   Object.hasOwn(given, name) ? Reflect.get(given, name) : undefined
 
+/** Which name of a field a source has. */
+const keyIn = (source: Source) => (source === "host" ? "name" : "wire")
+
 /** Reads fields in their order. Returns the first error, if there is one. */
 const readRows = (
   rows: ReadonlyArray<Row>,
@@ -87,11 +90,11 @@ const readRows = (
   source: Source,
   decoded: Record<string, unknown>,
 ): Result.Result<object, unknown> => {
-  for (const { name, setting, wire } of rows) {
-    const key = source === "host" ? name : wire
-    const read = setting.read(ownOf(given, key), key, source)
+  for (const row of rows) {
+    const key = row[keyIn(source)]
+    const read = row.setting.read(ownOf(given, key), key, source)
     if (Result.isFailure(read)) return Result.fail(read.failure)
-    decoded[name] = read.success
+    decoded[row.name] = read.success
   }
   return Result.succeed(decoded)
 }
@@ -154,7 +157,6 @@ export function input(
   const allRows = [...pathRows, ...fieldRows]
   const wireNames = fieldRows.map(({ wire }) => wire)
   const strangerIn = makeStranger(wireNames)
-  const keyIn = (source: Source) => (source === "host" ? "name" : "wire")
   const faultOfNone = (given: object, source: Source): InvalidInput | undefined => {
     if (!needsField) return undefined
     const names = fieldRows.map((row) => row[keyIn(source)])

@@ -5,11 +5,8 @@ import * as Setting from "../../src/base/setting.ts"
 import { Micros, Millis } from "../../src/base/time.ts"
 import { ApiKeyId } from "../../src/base/values.ts"
 import { bucketPolicy, makeBucketTable } from "../../src/limits/buckets.ts"
-import {
-  makeEmptyBucketCache,
-  makeSuspensions,
-  suspensionOptions,
-} from "../../src/limits/rate-limiter.ts"
+import { makeEmptyBucketCache } from "../../src/limits/empty-buckets.ts"
+import { makeSuspensions, suspensionOptions } from "../../src/limits/suspensions.ts"
 
 const clients = 1_000_000
 

@@ -18,16 +18,18 @@ import {
   bucketPolicy,
   makeBucketTable,
 } from "../../src/limits/buckets.ts"
+import { makeEmptyBucketCache } from "../../src/limits/empty-buckets.ts"
 import {
   type LimitDecision,
   RateLimiter,
   type RateLimiterOptions,
-  type SuspensionOptions,
   rateLimiterOptions as limiterOptions,
-  makeEmptyBucketCache,
+} from "../../src/limits/rate-limiter.ts"
+import {
+  type SuspensionOptions,
   makeSuspensions,
   suspensionOptions,
-} from "../../src/limits/rate-limiter.ts"
+} from "../../src/limits/suspensions.ts"
 import { test } from "../support/test.ts"
 
 const key = ApiKeyId("key")

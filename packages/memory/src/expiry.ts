@@ -1,0 +1,102 @@
+/** Announcements of ends in memory. */
+
+import { type Moment, currentMoment, currentUnixMillis } from "@tenure/core/internal"
+import {
+  type Announcement,
+  type DecideAnnouncement,
+  type EndDate,
+  type Event,
+  type ExpiryStore,
+  completeEvent,
+  hostOrigin,
+} from "@tenure/core/store"
+import * as Effect from "effect/Effect"
+import { type AlarmMember } from "./alarms.ts"
+import { addRow } from "./audit-trail.ts"
+import { type Watched, metadataOf } from "./projects.ts"
+import { type State, publish } from "./state.ts"
+
+/** Whether a member's end was told, and bulk extensions since then have not made the member active again. */
+const isLongOver = (
+  { changedAt }: AlarmMember,
+  { alarm, announced }: Watched,
+  endDate: EndDate,
+): boolean => alarm === undefined && announced?.lead === 0 && endDate <= changedAt
+
+/** Creates the expiry part of the membership store. A sweep is one synchronous step. */
+export const makeMemoryExpiryStore = (state: State): ExpiryStore => {
+  const ownPublish = (
+    { project, userId }: AlarmMember,
+    { action, endDate, event: draft }: Announcement,
+    now: Moment,
+  ): Event => {
+    // The announcement takes a sequence number, as a change to the member does, but leaves the date to bulk extensions.
+    project.members.countChange()
+    const metadata = metadataOf(project.members, userId)
+    const event = completeEvent(draft, project.members.changes(), metadata)
+    addRow(project.history, {
+      projectId: project.id,
+      userId,
+      action,
+      subject: undefined,
+      origin: hostOrigin,
+      reason: undefined,
+      from: endDate,
+      to: endDate,
+      by: undefined,
+      changes: [],
+      at: now.unix,
+    })
+    publish(state, project, event, now)
+    return event
+  }
+
+  /** Checks a member. Returns the announcement to publish, if any. */
+  const look = (
+    member: AlarmMember,
+    judge: DecideAnnouncement,
+    now: Moment,
+  ): Announcement | undefined => {
+    const { project, userId } = member
+    const endDate = project.members.get(userId)
+    const watched = project.members.watched(userId)
+    const dateSetAt = project.members.dateSetAt(userId)
+    if (endDate === undefined || watched === undefined || dateSetAt === undefined) return undefined
+    if (isLongOver(member, watched, endDate)) return undefined
+    const { announced } = watched
+    const candidate = { projectId: project.id, userId, endDate, dateSetAt, announced }
+    const { alarm, announcement } = judge(candidate, now.unix)
+    state.alarms.set(project, userId, alarm)
+    if (announcement === undefined) return undefined
+    watched.announced = { endDate, lead: announcement.lead }
+    return announcement
+  }
+
+  return {
+    watch: (leads) =>
+      Effect.map(currentUnixMillis, (now) =>
+        state.alarms.watch(leads, now, state.projects.values()),
+      ),
+
+    sweep: (limit, judge) =>
+      Effect.map(currentMoment, (now) => {
+        const due: Array<{ readonly member: AlarmMember; readonly announcement: Announcement }> = []
+        let looked = 0
+        for (const member of state.alarms.due(now.unix)) {
+          const announcement = look(member, judge, now)
+          if (announcement !== undefined) due.push({ member, announcement })
+          looked++
+          if (looked === limit) break
+        }
+        const inOrder = due.toSorted((one, other) =>
+          one.announcement.event.id < other.announcement.event.id ? -1 : 1,
+        )
+        const events = inOrder.map(({ announcement, member }) =>
+          ownPublish(member, announcement, now),
+        )
+        return { events, isMore: looked === limit }
+      }),
+
+    nextCheckAt: state.alarms.nextAt,
+  }
+}
