@@ -1,6 +1,7 @@
 /** Makes the public methods of services: each reads what a host passes, and performs an act. */
 
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import {
   type ChangeContext,
   type IdempotencyKeyInput,
@@ -33,7 +34,7 @@ export const readingMethod =
     )
 
 /**
- * Makes a method that changes something.
+ * Makes a method that changes something. Without a generator, because hosts extend memberships in loops.
  *
  * @param name - with its input, tells the call from others with the same idempotency key
  */
@@ -47,14 +48,17 @@ export const changingMethod =
     origin?: OriginInput,
   ) => Effect.Effect<A, InvalidInput | E1 | E2, R>) =>
   (given, origin) =>
-    Effect.gen(function* () {
+    Effect.suspend((): Effect.Effect<A, InvalidInput | E1 | E2, R> => {
       const own = copyOwn(given)
-      const decoded = yield* Effect.fromResult(input.fromHost(own))
-      const context = yield* attachIdempotencyKey(
-        yield* readChangeContext(origin),
-        own.idempotencyKey,
-        name,
-        input.fingerprintOf(decoded),
+      const decoded = input.fromHost(own)
+      if (Result.isFailure(decoded)) return Effect.fail(decoded.failure)
+      const { success } = decoded
+      return Effect.flatMapEager(readChangeContext(origin), (context) =>
+        own.idempotencyKey === undefined
+          ? act(success, context)
+          : Effect.flatMap(
+              attachIdempotencyKey(context, own.idempotencyKey, name, input.fingerprintOf(success)),
+              (once) => act(success, once),
+            ),
       )
-      return yield* act(decoded, context)
     })

@@ -108,17 +108,15 @@ const requestInstant = Setting.custom<number | string, number>(
 )
 
 /** An instant, in milliseconds since the epoch. */
-export const instantSetting: Setting.Setting<InstantInput, number> = {
-  ...hostInstant,
-  json: {
+export const instantSetting: Setting.Setting<InstantInput, number> = Setting.inJson(
+  Setting.bySource(hostInstant, requestInstant),
+  {
     anyOf: [
       { type: "integer", ...timestampFormat },
       { type: "string", pattern: instantPattern.source },
     ],
   },
-  read: (given, name, source) =>
-    (source === "host" || source === undefined ? hostInstant : requestInstant).read(given, name),
-}
+)
 
 /** Decodes an instant into milliseconds since the epoch. */
 export const readInstantArgument = (

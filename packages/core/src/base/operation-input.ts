@@ -220,3 +220,35 @@ export const either = <One, Other, E1, E2>(
     },
   }
 }
+
+/**
+ * Declares that a call has the fields of one of two inputs with the same ids: of `other` if it has this field of it, and of
+ * `one` otherwise.
+ *
+ * @param name - the name as hosts have it
+ */
+export function chosenBy<I1, O1, E1, I2, O2, E2>(
+  name: string,
+  one: Input<I1, O1, E1>,
+  other: Input<I2, O2, E2>,
+): Input<I1 | I2, O1 | O2, E1 | E2>
+export function chosenBy(
+  name: string,
+  one: Input<never, unknown, unknown>,
+  other: Input<never, unknown, unknown>,
+): Input<never, unknown, unknown> {
+  const setting = other.fields[name]
+  const wire = wireNameOf(name, setting ?? {})
+  const fields = { ...one.fields, ...other.fields }
+  return {
+    ...one,
+    fields,
+    wireNames: [...new Set([...one.wireNames, ...other.wireNames])],
+    alternatives: [one, other],
+    fromHost: (given) => (ownOf(given, name) === undefined ? one : other).fromHost(given),
+    fromRequest: (path, given, source, isOpen) =>
+      (Object.hasOwn(given, wire) ? other : one).fromRequest(path, given, source, isOpen),
+    fingerprintOf: (decoded) =>
+      (ownOf(decoded, name) === undefined ? one : other).fingerprintOf(decoded),
+  }
+}

@@ -141,6 +141,17 @@ export const inJson = <I, O, E>(setting: Setting<I, O, E>, json: JsonSchema): Se
   json,
 })
 
+/** Reads a value in requests by another definition, with other errors, than where a host passes it. */
+export const bySource = <I, O, E1, E2>(
+  host: Setting<I, O, E1>,
+  request: Setting<unknown, O, E2>,
+): Setting<I, O, E1 | E2> => ({
+  ...host,
+  ...(request.json && { json: request.json }),
+  read: (given, name, source = "host") =>
+    source === "host" ? host.read(given, name, source) : request.read(given, name, source),
+})
+
 /** Gives a value another name in requests than the host's in snake case. */
 export const named = <I, O, E>(wire: string, setting: Setting<I, O, E>): Setting<I, O, E> => ({
   ...setting,

@@ -522,7 +522,11 @@ const idsIn = ({ pattern }: Declaration): ReadonlyArray<string> =>
     name === undefined || name === "project_id" ? [] : [name],
   )
 
-/** Makes the function that reads the input of an operation. */
+const none = Result.succeed({})
+
+const noProject = Effect.succeed(undefined)
+
+/** Makes the function that reads the input of an operation. Without generators: each extension takes these steps. */
 const makeReader = <O, E>(
   declared: Declaration,
   input: RequestInput<O, E>,
@@ -542,20 +546,42 @@ const makeReader = <O, E>(
   const format = isContract ? objectWith(...input.wireNames) : strict
   const nothing = Setting.object({})
 
-  return Effect.fnUntraced(function* (call: Call): Effect.fn.Return<O, ApiError | E> {
-    const path: Record<string, unknown> = {}
-    if (isOfProject) path["project_id"] = yield* projectOf(call)
-    const params: Readonly<Record<string, string>> = call.params
-    for (const id of ids) path[id] = yield* decodePathParam(params[id] ?? "")
-    // The endpoints of the contract ignore parameters that they do not know.
-    const query = isContract ? {} : yield* Effect.fromResult(queryValues(call.request.query ?? ""))
-    if (!isInQuery && !isContract) yield* Effect.fromResult(nothing.read(query, ""))
-    const given = hasBody ? yield* bodyOf(call, maxBodyBytes, format) : query
-    const source = hasBody ? "json" : "query"
-    return yield* Effect.fromResult(
-      input.fromRequest(path, isInQuery || hasBody ? given : {}, source, isContract),
+  /** Decodes the ids in the path, beside the project's. */
+  const pathOf = (
+    { params }: Call,
+    projectId: ProjectId | undefined,
+  ): Record<string, unknown> | undefined => {
+    const values: Readonly<Record<string, string>> = params
+    const path: Record<string, unknown> = { project_id: projectId }
+    for (const id of ids) {
+      path[id] = operationDecode(values[id] ?? "")
+      if (path[id] === undefined) return undefined
+    }
+    return path
+  }
+
+  // The endpoints of the contract ignore parameters that they do not know.
+  const queryOf = ({ request: { query = "" } }: Call): Result.Result<object, InvalidInput> => {
+    if (isContract) return none
+    const values = queryValues(query)
+    return isInQuery ? values : Result.flatMap(values, (given) => nothing.read(given, ""))
+  }
+
+  return (call: Call): Effect.Effect<O, ApiError | E> =>
+    Effect.flatMapEager(
+      isOfProject ? projectOf(call) : noProject,
+      (projectId): Effect.Effect<O, ApiError | E> => {
+        const path = pathOf(call, projectId)
+        if (path === undefined) return malformedPath
+        const query = queryOf(call)
+        if (Result.isFailure(query)) return Effect.fail(query.failure)
+        return hasBody
+          ? Effect.flatMapEager(bodyOf(call, maxBodyBytes, format), (body) =>
+              Effect.fromResult(input.fromRequest(path, body, "json", isContract)),
+            )
+          : Effect.fromResult(input.fromRequest(path, query.success, "query", isContract))
+      },
     )
-  })
 }
 
 /** What an act replies: the data, and what differs from the usual reply. */
