@@ -77,7 +77,8 @@ const rowsOf = (fields: InputFields): ReadonlyArray<Row> =>
     return { name, wire: wireNameOf(name, setting), setting, absent }
   })
 
-const ownOf = (given: object, name: string): unknown =>
+/** Returns the value of an own property. */
+export const ownOf = (given: object, name: string): unknown =>
   Object.hasOwn(given, name) ? Reflect.get(given, name) : undefined
 
 /** Which name of a field a source has. */
@@ -100,7 +101,8 @@ const readRows = (
 }
 
 /** The letters and digits of a name. */
-const lettersOf = (name: string): string => name.replaceAll(/[^\p{L}\p{N}]/gu, "").toLowerCase()
+export const lettersOf = (name: string): string =>
+  name.replaceAll(/[^\p{L}\p{N}]/gu, "").toLowerCase()
 
 /** Makes the function that finds a field which is not declared. */
 const makeStranger = (wireNames: ReadonlyArray<string>) => {

@@ -23,7 +23,7 @@ import { ApiKeys } from "../keys/api-keys.ts"
 import type { Authenticate, Principal } from "../keys/identity.ts"
 import { Tickets } from "../keys/tickets.ts"
 import { type LimitDecision, RateLimiter } from "../limits/rate-limiter.ts"
-import { Memberships } from "../memberships/memberships.ts"
+import { type MembershipActs, Memberships } from "../memberships/memberships.ts"
 import { Observer } from "../telemetry/observer.ts"
 import { Tracing } from "../telemetry/tracing.ts"
 import type { Events } from "../webhooks/published-events.ts"
@@ -32,11 +32,7 @@ import { makeApiKeyOperations, makeIdentityOperations, makeRealtimeOperations } 
 import { type Authentication, makeAuthentication } from "./authentication.ts"
 import type { ApiError } from "./errors.ts"
 import { makeEventOperations } from "./events.ts"
-import {
-  makeAuditOperations,
-  makeMembershipOperations,
-  makeProjectOperations,
-} from "./memberships.ts"
+import { makeMembershipOperations } from "./memberships.ts"
 import {
   type Operations,
   type OperationsOn,
@@ -45,6 +41,7 @@ import {
   preferProjectNotFound,
   routeRequest,
 } from "./operation.ts"
+import { makeAuditOperations, makeProjectOperations } from "./projects.ts"
 import type { RealtimeSession, WebSocketHandshake } from "./realtime.ts"
 import {
   type ApiRequest,
@@ -102,13 +99,13 @@ const makeAllOperations = Effect.fnUntraced(function* (
   const { maxBodyBytes } = settings
   return {
     ...(yield* makeMembershipOperations(maxBodyBytes)),
-    ...(yield* makeProjectOperations),
+    ...(yield* makeProjectOperations(maxBodyBytes)),
     ...(yield* makeWebhookOperations(maxBodyBytes)),
     ...(yield* makeEventOperations(maxBodyBytes, renewal)),
     ...(yield* makeApiKeyOperations(maxBodyBytes)),
     ...(yield* makeRealtimeOperations(maxBodyBytes)),
     ...makeIdentityOperations(),
-    ...(yield* makeAuditOperations),
+    ...(yield* makeAuditOperations(maxBodyBytes)),
     ...(yield* makeStatusOperations),
     ...(yield* docs),
   } satisfies Operations
@@ -313,6 +310,7 @@ export class Handler extends Context.Service<
     | Tickets
     | RateLimiter
     | Memberships
+    | MembershipActs
     | Status
     | Activity
     | WebhookActs

@@ -1,105 +1,17 @@
 /** Routes: the operations of each path, and how long their bodies may be. */
 
 import * as Struct from "effect/Struct"
+import { auditOperations } from "../api/audit.ts"
 import { type PathPattern, type Route, ofResource } from "../api/declaration.ts"
+import { membershipOperations } from "../api/memberships.ts"
+import { projectOperations } from "../api/projects.ts"
 import { webhookOperations } from "../api/webhooks.ts"
 import { type PathMatch, makePathTree } from "./path-tree.ts"
 
 /** The route of each operation. `Allow` lists the methods of a path in the order of this table. */
 export const routes = {
-  "memberships.extend": {
-    method: "PATCH",
-    pattern: "/v2/projects/:project_id/memberships/:user_id/extend",
-    role: "client",
-    isContract: true,
-  },
-  "memberships.extendAll": {
-    method: "PATCH",
-    pattern: "/v2/projects/:project_id/memberships/extend",
-    role: "client",
-    isContract: true,
-  },
-  "memberships.bulkExtensions": {
-    method: "GET",
-    pattern: "/v2/projects/:project_id/bulk-extensions",
-    role: "client",
-  },
-  "memberships.undoBulkExtension": {
-    method: "POST",
-    pattern: "/v2/projects/:project_id/bulk-extensions/:bulk_extension_id/undo",
-    role: "operator",
-  },
-  "memberships.ends": {
-    method: "GET",
-    pattern: "/v2/projects/:project_id/ends",
-    role: "client",
-  },
-  "memberships.import": {
-    method: "POST",
-    pattern: "/v2/projects/:project_id/memberships/import",
-    role: "operator",
-    maxBodyBytes: 2_097_152,
-  },
-  "memberships.list": {
-    method: "GET",
-    pattern: "/v2/projects/:project_id/memberships",
-    role: "client",
-  },
-  "memberships.get": {
-    method: "GET",
-    pattern: "/v2/projects/:project_id/memberships/:user_id",
-    role: "client",
-  },
-  "memberships.grant": {
-    method: "PUT",
-    pattern: "/v2/projects/:project_id/memberships/:user_id",
-    role: "operator",
-  },
-  "memberships.update": {
-    method: "PATCH",
-    pattern: "/v2/projects/:project_id/memberships/:user_id",
-    role: "operator",
-  },
-  "memberships.end": {
-    method: "DELETE",
-    pattern: "/v2/projects/:project_id/memberships/:user_id",
-    role: "operator",
-  },
-  "memberships.history": {
-    method: "GET",
-    pattern: "/v2/projects/:project_id/memberships/:user_id/history",
-    role: "operator",
-  },
-  "projects.list": {
-    method: "GET",
-    pattern: "/v2/projects",
-    role: "client",
-  },
-  "projects.create": {
-    method: "PUT",
-    pattern: "/v2/projects/:project_id",
-    role: "admin",
-  },
-  "projects.get": {
-    method: "GET",
-    pattern: "/v2/projects/:project_id",
-    role: "client",
-  },
-  "projects.delete": {
-    method: "DELETE",
-    pattern: "/v2/projects/:project_id",
-    role: "admin",
-  },
-  "projects.audit": {
-    method: "GET",
-    pattern: "/v2/projects/:project_id/audit",
-    role: "operator",
-  },
-  "projects.activity": {
-    method: "GET",
-    pattern: "/v2/projects/:project_id/activity",
-    role: "operator",
-  },
+  ...ofResource("memberships", membershipOperations),
+  ...ofResource("projects", projectOperations),
   ...ofResource("webhooks", webhookOperations),
   "events.list": {
     method: "GET",
@@ -138,7 +50,7 @@ export const routes = {
     pattern: "/v2/api-keys/:key_id",
     role: "admin",
   },
-  "audit.list": { method: "GET", pattern: "/v2/audit", role: "admin" },
+  ...ofResource("audit", auditOperations),
   "identity.get": { method: "GET", pattern: "/v2/identity", role: "client" },
   "status.activity": { method: "GET", pattern: "/v2/status/activity", role: "admin" },
   "status.get": { method: "GET", pattern: "/v2/status", role: "admin" },

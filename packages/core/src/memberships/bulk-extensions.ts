@@ -2,67 +2,43 @@
 
 import * as Effect from "effect/Effect"
 import {
-  type OriginInput,
+  type ChangeContext,
   type ReplayedResponse,
-  hostOrigin,
   isReplayedResponse,
   notifyReplay,
-  readOrigin,
 } from "../base/change-context.ts"
-import { InvalidInput } from "../base/errors.ts"
-import { readBranded, readPageSize, readProjectId } from "../base/input.ts"
-import { currentUnixMillis } from "../base/time.ts"
-import { copyOwn } from "../base/values.ts"
-import { type EventDraft, EventId, knownEventTypes } from "../events/event.ts"
+import type { Repeatable } from "../base/host-method.ts"
+import type { Decoded, HostInputOf } from "../base/operation-input.ts"
+import { type EventDraft, knownEventTypes } from "../events/event.ts"
 import { type BulkPreview } from "./bulk-extension.ts"
-import { type EventsPreview, type Trial, previewEvents, readTrial } from "./dry-run.ts"
-import { fixedDurationFormat, fixedMillis, formatDuration } from "./duration.ts"
+import { type EventsPreview, type Trial, previewEvents, trialOf } from "./dry-run.ts"
+import { formatDuration } from "./duration.ts"
 import {
+  type BulkChange,
   type BulkMode,
   type EndDate,
-  formatEndDate,
-  type BulkChange,
   bulkChangeNames,
+  endDateNotInFuture,
+  formatEndDate,
 } from "./end-date.ts"
 import {
   type ChangeServices,
-  type Trying,
   changeEvent,
-  readOnce,
-  readReason,
-} from "./extensions.ts"
-import {
-  type ByDuration,
-  type ToDate,
+  isTooLate,
   onceOrInFuture,
-  readBy,
-  readDate,
-  readMode,
   unrepeatable,
 } from "./extensions.ts"
-import type { InProject } from "./membership.ts"
+import type { BulkGoal, bulkExtension, bulkExtensionsPage, undoing } from "./inputs.ts"
 import type { BulkExtended, Change } from "./store.ts"
 
 /** How all memberships of a project are extended. */
-export type ExtendingAll = Trying & InProject & (ToDate | ByDuration)
+export type ExtendingAll = HostInputOf<typeof bulkExtension> & Repeatable
 
 /** Which bulk extension is undone, and how. */
-export interface UndoingBulkExtension extends Trying {
-  /** The id of the project. */
-  readonly projectId: string
-  /** The id of the bulk extension: that of its event. */
-  readonly id: string
-}
+export interface UndoingBulkExtension extends HostInputOf<typeof undoing>, Repeatable {}
 
 /** Which bulk extensions are listed. */
-export interface BulkExtensionsPage {
-  /** The id of the project. */
-  readonly projectId: string
-  /** The `id` of a bulk extension: lists only older ones. */
-  readonly after?: string | undefined
-  /** The most bulk extensions to return, 1 to 10,000; 100 by default. */
-  readonly limit?: number | undefined
-}
+export interface BulkExtensionsPage extends HostInputOf<typeof bulkExtensionsPage> {}
 
 /** The result of a change of all memberships. */
 export interface BulkResult {
@@ -76,24 +52,11 @@ export interface BulkResult {
   readonly events?: EventsPreview | undefined
 }
 
-const notFixed = new InvalidInput({ field: "by", problem: `must be ${fixedDurationFormat}` })
-
-/** Reads what an extension of all memberships does. */
-export const readBulkChange = Effect.fnUntraced(function* (
-  extending: ExtendingAll,
-  defaultMode: BulkMode,
-  at: number,
-) {
-  if (extending.by === undefined) {
-    const endDate = yield* readDate(extending, at)
-    const change: BulkChange = { mode: (yield* readMode(extending.mode)) ?? defaultMode, endDate }
-    return change
-  }
-  const by = fixedMillis(yield* readBy(extending))
-  if (by === undefined) return yield* notFixed
-  const change: BulkChange = { mode: "extendBy", by }
-  return change
-})
+/** Returns what an extension of all memberships does. */
+export const bulkChangeOf = (goal: BulkGoal, defaultMode: BulkMode): BulkChange =>
+  goal.by === undefined
+    ? { mode: goal.mode ?? defaultMode, endDate: goal.endDate }
+    : { mode: "extendBy", by: goal.by.millis }
 
 /** What the event of a bulk extension says of it. */
 const eventDataOf = (change: BulkChange) =>
@@ -106,7 +69,7 @@ const eventDataOf = (change: BulkChange) =>
       }
 
 /**
- * Makes the methods that change all memberships of a project.
+ * Makes the acts that change all memberships of a project.
  *
  * @param settings.undoPeriod - in milliseconds
  */
@@ -143,65 +106,52 @@ export const makeBulkChanges = (
 
   return {
     extendAll: Effect.fnUntraced(function* (
-      input: ExtendingAll,
-      originInput: OriginInput = hostOrigin,
+      extension: Decoded<typeof bulkExtension>,
+      context: ChangeContext,
     ) {
-      const extending = copyOwn(input)
-      const at = yield* currentUnixMillis
-      const bulk = yield* readBulkChange(extending, defaultMode, at)
-      const projectId = yield* readProjectId(extending.projectId)
-      const reason = yield* readReason(extending)
-      const origin = yield* readOrigin(originInput)
-      const endDate = bulk.mode === "extendBy" ? undefined : bulk.endDate
-      const trial = yield* readTrial(extending)
-      const data = { project_id: projectId, ...eventDataOf(bulk) }
-      const asked = { projectId, origin, reason, at }
-      const type = knownEventTypes.bulkExtended
+      if (extension.by === undefined && isTooLate(extension, context)) {
+        return yield* endDateNotInFuture
+      }
+      const { projectId, reason } = extension
+      const { endDate } = extension
+      const bulk = bulkChangeOf(extension, defaultMode)
+      const trial = yield* Effect.fromResult(trialOf(extension))
+      const change = { ...context, projectId, reason }
+      const event = changeEvent(services, change, knownEventTypes.bulkExtended, {
+        project_id: projectId,
+        ...eventDataOf(bulk),
+      })
       if (trial !== "none") {
         const preview = yield* store.previewBulkExtension(projectId, bulk)
-        return yield* tried(trial, preview, changeEvent(services, asked, type, data), endDate)
+        return yield* tried(trial, preview, event, endDate)
       }
-      const once = yield* readOnce(extending, asked, type, data)
-      if (bulk.mode === "extendBy" && once === undefined) return yield* unrepeatable()
-      const changed = { ...asked, event: changeEvent(services, asked, type, data), bulk, once }
-      const extend = store.extendAll(changed)
+      if (bulk.mode === "extendBy" && context.once === undefined) return yield* unrepeatable()
+      const extend = store.extendAll({ ...change, event, bulk })
       const result = yield* endDate === undefined
         ? extend
-        : onceOrInFuture(services, changed, endDate, extend)
-      return { endDate, total: yield* report(changed, result) }
+        : onceOrInFuture(services, change, endDate, extend)
+      return { endDate, total: yield* report(context, result) }
     }),
 
     undoBulkExtension: Effect.fnUntraced(function* (
-      input: UndoingBulkExtension,
-      originInput: OriginInput = hostOrigin,
+      { id, projectId, reason, ...given }: Decoded<typeof undoing>,
+      context: ChangeContext,
     ) {
-      const undoing = copyOwn(input)
-      const at = yield* currentUnixMillis
-      const projectId = yield* readProjectId(undoing.projectId)
-      const id = yield* readBranded("id", EventId, undoing.id)
-      const reason = yield* readReason(undoing)
-      const origin = yield* readOrigin(originInput)
-      const target = { bulkExtensionId: id, madeAfter: at - undoPeriod }
-      const trial = yield* readTrial(undoing)
-      const data = { project_id: projectId, bulk_extension_id: id }
-      const asked = { projectId, origin, reason, at }
-      const type = knownEventTypes.extensionUndone
+      const target = { bulkExtensionId: id, madeAfter: context.at - undoPeriod }
+      const trial = yield* Effect.fromResult(trialOf(given))
+      const change = { ...context, projectId, reason }
+      const event = changeEvent(services, change, knownEventTypes.extensionUndone, {
+        project_id: projectId,
+        bulk_extension_id: id,
+      })
       if (trial !== "none") {
-        const preview = yield* store.previewUndo(projectId, target)
-        return yield* tried(trial, preview, changeEvent(services, asked, type, data))
+        return yield* tried(trial, yield* store.previewUndo(projectId, target), event)
       }
-      const once = yield* readOnce(undoing, asked, type, data)
-      const event = changeEvent(services, asked, type, data)
-      const changed = { ...asked, ...target, event, once }
-      return { total: yield* report(changed, yield* store.undoBulkExtension(changed)) }
+      const result = yield* store.undoBulkExtension({ ...change, ...target, event })
+      return { total: yield* report(context, result) }
     }),
 
-    bulkExtensions: Effect.fnUntraced(function* (page: BulkExtensionsPage) {
-      const { after, limit = 100, projectId } = copyOwn(page)
-      return yield* store.bulkExtensions(yield* readProjectId(projectId), {
-        after: after === undefined ? undefined : yield* readBranded("after", EventId, after),
-        limit: yield* readPageSize(limit),
-      })
-    }),
+    bulkExtensions: ({ projectId, ...page }: Decoded<typeof bulkExtensionsPage>) =>
+      store.bulkExtensions(projectId, page),
   }
 }

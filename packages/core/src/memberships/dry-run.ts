@@ -1,42 +1,36 @@
 /** Dry runs, with previewed webhooks. */
 
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import { InvalidInput, type StoreUnavailable } from "../base/errors.ts"
-import { readArgument } from "../base/input.ts"
-import * as Setting from "../base/setting.ts"
 import type { ProjectId, ProjectNotFound } from "../base/values.ts"
 import { type EventDraft, type EventType, completeEvent } from "../events/event.ts"
 import type { EndDate } from "./end-date.ts"
 import type { DatedMembership, UserId } from "./membership.ts"
 
-/** Whether a change is only tried. */
-export interface DryRun {
-  /**
-   * If true, nothing is changed, recorded or published. The result, or the failure, is the same as without it.
-   */
-  readonly dryRun?: boolean | undefined
-  /** If true, a dry run also returns the webhooks to be sent. */
-  readonly events?: boolean | undefined
-}
-
 /** Whether a change is only tried, and whether its webhooks are shown. */
 export type Trial = "none" | "dry" | "events"
 
-const untried: Effect.Effect<Trial> = Effect.succeed("none")
+const trials: Readonly<Record<Trial, Result.Result<Trial, InvalidInput>>> = {
+  none: Result.succeed("none"),
+  dry: Result.succeed("dry"),
+  events: Result.succeed("events"),
+}
 
-const flag = Setting.withDefault(Setting.boolean, false)
+const notDry = Result.fail(
+  new InvalidInput({ field: "events", problem: "must be left out without a dry run" }),
+)
 
-const notDry = new InvalidInput({ field: "events", problem: "must be left out without a dry run" })
-
-/** Reads whether a change is only tried. */
-export const readTrial = ({ dryRun, events }: DryRun): Effect.Effect<Trial, InvalidInput> => {
-  if (dryRun === undefined && events === undefined) return untried
-  return Effect.gen(function* () {
-    const isDry = yield* readArgument("dryRun", flag, dryRun)
-    const showsEvents = yield* readArgument("events", flag, events)
-    if (showsEvents) return isDry ? "events" : yield* notDry
-    return isDry ? "dry" : "none"
-  })
+/** Tells whether a change is only tried. */
+export const trialOf = ({
+  dryRun,
+  events,
+}: {
+  readonly dryRun: boolean
+  readonly events: boolean
+}): Result.Result<Trial, InvalidInput> => {
+  if (events) return dryRun ? trials.events : notDry
+  return dryRun ? trials.dry : trials.none
 }
 
 /** What an import would do to memberships, in a dry run. */

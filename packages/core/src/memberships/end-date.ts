@@ -3,6 +3,7 @@
 import type { Branded } from "effect/Brand"
 import * as Result from "effect/Result"
 import { parseRequestInstant, shownInstant } from "../base/input.ts"
+import type * as Setting from "../base/setting.ts"
 import { TaggedError } from "../base/tagged-error.ts"
 import {
   type InstantInput,
@@ -81,6 +82,18 @@ export const decodeEndDate = (json: unknown): Result.Result<EndDate, InvalidEndD
   return endDate === undefined ? invalidJson : Result.succeed(endDate)
 }
 
+/** An end date that a host passes. It has an error of its own. */
+export const endDateSetting: Setting.Setting<EndDateInput, EndDate, InvalidEndDate> = {
+  expected: instantFormat,
+  read: (given) => {
+    const isInput = typeof given === "number" || typeof given === "string" || given instanceof Date
+    const millis = isInput ? readInstant(given) : undefined
+    if (millis !== undefined) return Result.succeed(brand(millis))
+    const message = `The end date must be ${instantFormat}; received ${shownInstant(given)}`
+    return Result.fail(new InvalidEndDate({ message }))
+  },
+}
+
 /**
  * Converts an end date from the host, or fails with `InvalidEndDate`.
  * @example
@@ -93,12 +106,8 @@ export const decodeEndDate = (json: unknown): Result.Result<EndDate, InvalidEndD
  * readEndDate("tomorrow") // fails with InvalidEndDate
  * ```
  */
-export const readEndDate = (input: EndDateInput): Result.Result<EndDate, InvalidEndDate> => {
-  const millis = readInstant(input)
-  if (millis !== undefined) return Result.succeed(brand(millis))
-  const message = `The end date must be ${instantFormat}; received ${shownInstant(input)}`
-  return Result.fail(new InvalidEndDate({ message }))
-}
+export const readEndDate = (input: EndDateInput): Result.Result<EndDate, InvalidEndDate> =>
+  endDateSetting.read(input, "endDate")
 
 /**
  * Converts an end date from the host. Fails with `InvalidEndDate`, or with `EndDateNotInFuture` unless

@@ -41,8 +41,14 @@ const daysAround = (now: number): DayRange => ({
   last: Math.min(lastDay, dayOf(now) + daysAhead),
 })
 
-const dayOption = Setting.optional(
-  Setting.custom<string, number>("an existing day such as 2027-01-31", parseDay),
+const dayFormat = "an existing day such as 2027-01-31"
+
+const dayOption = Setting.optional(Setting.custom<string, number>(dayFormat, parseDay))
+
+/** A day, which `readDays` reads with the other one. */
+export const dayText = Setting.inJson(
+  Setting.string(dayFormat, () => true),
+  { $ref: "Day" },
 )
 
 const backwards = new InvalidInput({ field: "to", problem: "must not be before from" })

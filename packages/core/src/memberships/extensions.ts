@@ -1,24 +1,20 @@
 /** Extends one membership, to a date or by a duration, with what all changes of memberships share. */
 
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import {
-  type IdempotencyKey,
-  type IdempotencyKeyInput,
+  type ChangeContext,
+  type IdempotencyConflict,
   type IdempotencyMismatch,
-  type OriginInput,
   type ReplayedResponse,
-  hostOrigin,
   isReplayedResponse,
   notifyReplay,
-  readIdempotencyKey,
-  readOrigin,
   repeatUntilMade,
 } from "../base/change-context.ts"
 import { InvalidInput, StoreUnavailable } from "../base/errors.ts"
-import { readArgument, readBranded, readInstantArgument, readProjectId } from "../base/input.ts"
-import * as Setting from "../base/setting.ts"
-import { currentUnixMillis } from "../base/time.ts"
-import { copyOwn } from "../base/values.ts"
+import type { Repeatable } from "../base/host-method.ts"
+import type { Decoded, HostInputOf } from "../base/operation-input.ts"
+import type { ProjectId } from "../base/values.ts"
 import {
   type Event,
   type EventDraft,
@@ -29,26 +25,16 @@ import {
   knownEventTypes,
   newEventId,
 } from "../events/event.ts"
-import { type DryRun, type EventsPreview, previewEvents, readTrial } from "./dry-run.ts"
-import { DurationText, addDuration } from "./duration.ts"
+import { type EventsPreview, type Trial, previewEvents, trialOf } from "./dry-run.ts"
+import { type DurationText, addDuration } from "./duration.ts"
+import { EndDate, type EndDateNotInFuture, endDateNotInFuture, formatEndDate } from "./end-date.ts"
+import type { extension } from "./inputs.ts"
 import {
-  type BulkMode,
-  EndDate,
-  type EndDateInput,
-  type EndDateNotInFuture,
-  type InvalidEndDate,
-  bulkModes,
-  endDateNotInFuture,
-  formatEndDate,
-  readEndDate,
-  readFutureEndDate,
-} from "./end-date.ts"
-import {
+  type EndDateConflict,
   type EndsLater,
-  type Member,
   type MembershipEnd,
   MembershipNotFound,
-  Reason,
+  type Reason,
   UserId,
   endDateConflict,
   isEndsLater,
@@ -56,40 +42,11 @@ import {
 } from "./membership.ts"
 import type { Change, MembershipStore } from "./store.ts"
 
-const absent = Effect.succeed(undefined)
-
-/** What every change of memberships takes. */
-export interface Changing {
-  /** Why: 1 to 500 characters, which the audit trail and the event of the change keep. */
-  readonly reason?: string | undefined
-  /**
-   * Makes the change once, however often the call is repeated within 24 hours: 1 to 255 visible
-   * characters of ASCII. Each `keyId` of an origin has idempotency keys of its own.
-   */
-  readonly idempotencyKey?: IdempotencyKeyInput | undefined
-}
-
-/** What a change takes that can be tried. */
-export interface Trying extends Changing, DryRun {}
-
-/** Reads the reason of a change. */
-export const readReason = ({ reason }: Changing): Effect.Effect<Reason | undefined, InvalidInput> =>
-  reason === undefined ? absent : readBranded("reason", Reason, reason)
-
 /** A change before its event is made. */
-export type AskedChange = Omit<Change, "event" | "once">
-
-/** Reads the idempotency key of a call, whose arguments the other parameters have. */
-export const readOnce = (
-  { idempotencyKey }: Changing,
-  { origin, projectId, reason }: AskedChange,
-  type: EventType,
-  data: unknown,
-  ...conditions: ReadonlyArray<unknown>
-): Effect.Effect<IdempotencyKey | undefined, InvalidInput> =>
-  idempotencyKey === undefined
-    ? absent
-    : readIdempotencyKey(idempotencyKey, origin.keyId, type, projectId, data, reason, ...conditions)
+export interface Draft extends ChangeContext {
+  readonly projectId: ProjectId
+  readonly reason: Reason | undefined
+}
 
 /** What changes need. */
 export interface ChangeServices {
@@ -101,7 +58,7 @@ export interface ChangeServices {
 /** Makes the event of a change, with fields of the client in the data. */
 export const changeEvent = (
   { crypto }: Pick<ChangeServices, "crypto">,
-  { at, origin, projectId, reason }: AskedChange,
+  { at, origin, projectId, reason }: Draft,
   type: EventType,
   data: EventDraftData,
 ): EventDraft =>
@@ -129,41 +86,6 @@ export const durationStarts = ["end", "now", "later"] as const
 /** From when a duration counts. */
 type DurationStart = (typeof durationStarts)[number]
 
-/** An extension to a date. */
-export interface ToDate {
-  /** The new end date, in the future. */
-  readonly endDate: EndDateInput
-  /** Whether a later end date is set, too (`"set"`), or left as it is (`"neverShorten"`). */
-  readonly mode?: BulkMode | undefined
-  /** Not with a date. */
-  readonly by?: undefined
-}
-
-/** An extension by a duration. */
-export interface ByDuration {
-  /**
-   * How much later to end: a positive duration of ISO 8601 in whole numbers, such as `"P1M"` or `"PT36H"`. Needs an
-   * idempotency key, or the expected end date of one membership: a repetition would extend it twice.
-   */
-  readonly by: string
-  /** Not with a duration. */
-  readonly endDate?: undefined
-  /** Not with a duration. */
-  readonly mode?: undefined
-}
-
-/** The date that a membership has to have. */
-interface Expecting {
-  /** If given, only a membership that has this end date is changed. */
-  readonly expectedEndDate?: EndDateInput | undefined
-}
-
-/** Where a duration begins. */
-interface FromStart {
-  /** From when the duration counts: `"end"`, `"now"`, or the `"later"` of both. Default: `"later"`. */
-  readonly from?: DurationStart | undefined
-}
-
 /** A membership after it was extended. */
 export interface ExtensionResult extends MembershipEnd {
   /** In a dry run with `events`: the webhooks to be sent. */
@@ -171,57 +93,23 @@ export interface ExtensionResult extends MembershipEnd {
 }
 
 /** How a membership is extended. */
-export type ExtendingMember = Member & Trying & Expecting & (ToDate | (ByDuration & FromStart))
+export type ExtendingMember = HostInputOf<typeof extension> & Repeatable
 
-const bulkMode = Setting.optional(Setting.oneOf(bulkModes))
+type OfAnybody<Each> = Each extends object
+  ? Omit<Each, "userId"> & { readonly userId: string }
+  : never
 
-/** Reads the mode of an extension. */
-export const readMode = (
-  given: BulkMode | undefined,
-): Effect.Effect<BulkMode | undefined, InvalidInput> =>
-  given === undefined ? absent : readArgument("mode", bulkMode, given)
-
-const readExpected = (
-  given: EndDateInput | undefined,
-): Effect.Effect<EndDate | undefined, InvalidInput> =>
-  given === undefined ? absent : Effect.map(readInstantArgument("expectedEndDate", given), EndDate)
+/** An extension, whose user id may have the wrong form. */
+type Extension = OfAnybody<Decoded<typeof extension>>
 
 /**
- * Reads the end date of an extension. Unless it is a dry run, with an idempotency key it may have passed, because the
- * extension may have been made before.
+ * Tells whether a date has passed, and the extension cannot have been made before: it is a dry run, or has no idempotency
+ * key.
  */
-export const readDate = (
-  { dryRun, endDate, idempotencyKey }: Trying & { readonly endDate: EndDateInput },
-  at: number,
-): Effect.Effect<EndDate, InvalidEndDate | EndDateNotInFuture> =>
-  Effect.fromResult(
-    idempotencyKey === undefined || dryRun === true
-      ? readFutureEndDate(endDate, at)
-      : readEndDate(endDate),
-  )
-
-const beside = (field: string, other: string) =>
-  new InvalidInput({ field, problem: `must be left out: there is ${other}` })
-
-const both = beside("by", "an end date")
-
-const startWithDate = beside("from", "an end date")
-
-const modeWithDuration = beside("mode", "a duration")
-
-/** Reads a duration. Fails if there is a date, too, or what belongs to one. */
-export const readBy = ({
-  by,
-  endDate,
-  mode,
-}: {
-  readonly by: string
-  readonly endDate?: unknown
-  readonly mode?: unknown
-}): Effect.Effect<DurationText, InvalidInput> => {
-  if (endDate !== undefined) return both
-  return mode === undefined ? readBranded("by", DurationText, by) : modeWithDuration
-}
+export const isTooLate = (
+  { dryRun, endDate }: { readonly dryRun: boolean; readonly endDate: EndDate },
+  { at, once }: Pick<ChangeContext, "at" | "once">,
+): boolean => endDate <= at && (once === undefined || dryRun)
 
 /** Why a change by a duration without an idempotency key is refused. */
 export const unrepeatable = (alternative = ""): InvalidInput =>
@@ -229,8 +117,6 @@ export const unrepeatable = (alternative = ""): InvalidInput =>
     field: "idempotencyKey",
     problem: `must be given${alternative}, because a repetition would extend twice`,
   })
-
-const start = Setting.withDefault(Setting.oneOf(durationStarts), "later")
 
 const startOf = (from: DurationStart, endDate: EndDate, now: number): EndDate => {
   switch (from) {
@@ -247,84 +133,10 @@ const tooLate = new InvalidInput({ field: "by", problem: "must not lead past the
 
 const inPast = new InvalidInput({ field: "by", problem: "must lead to a future end date" })
 
-/** The arguments, in which callers without types may have a start beside a date. */
-type Given = ExtendingMember & { readonly from?: unknown }
-
-/** Reads what few extensions say. */
-const readConditions = Effect.fnUntraced(function* (extending: Given) {
-  if (extending.by === undefined && extending.from !== undefined) return yield* startWithDate
-  return {
-    expectedEndDate: yield* readExpected(extending.expectedEndDate),
-    mode: yield* readMode(extending.mode),
-    from: extending.by === undefined ? "later" : yield* readArgument("from", start, extending.from),
-    reason: yield* readReason(extending),
-    trial: yield* readTrial(extending),
-  }
-})
-
-type Conditions = Effect.Success<ReturnType<typeof readConditions>>
-
-const plain: Effect.Effect<Conditions> = Effect.succeed({
-  expectedEndDate: undefined,
-  mode: undefined,
-  from: "later",
-  reason: undefined,
-  trial: "none",
-})
-
-/** Whether an extension says none of it. */
-const isPlain = (extending: Given): boolean =>
-  extending.by === undefined &&
-  extending.from === undefined &&
-  extending.expectedEndDate === undefined &&
-  extending.mode === undefined &&
-  extending.reason === undefined &&
-  extending.dryRun === undefined &&
-  extending.events === undefined
-
-/** To which date a membership is extended, or by how much. */
-type Goal = { readonly endDate: EndDate; readonly by: undefined } | { readonly by: DurationText }
-
-const readGoal = (
-  extending: ExtendingMember,
-  at: number,
-): Effect.Effect<Goal, InvalidEndDate | EndDateNotInFuture | InvalidInput> =>
-  extending.by === undefined
-    ? Effect.mapEager(readDate(extending, at), (endDate) => ({ endDate, by: undefined }))
-    : Effect.mapEager(readBy(extending), (by) => ({ by }))
-
-/** Of several errors, the first in this order counts. Without a generator: each extension is read here. */
-const readExtension = (extending: ExtendingMember, originInput: OriginInput, at: number) =>
-  Effect.flatMapEager(readGoal(extending, at), (goal) =>
-    Effect.flatMapEager(readProjectId(extending.projectId), (projectId) =>
-      Effect.flatMapEager(readBranded("userId", UserId, extending.userId), (userId) => {
-        const conditions: Effect.Effect<Conditions, InvalidInput> = isPlain(extending)
-          ? plain
-          : readConditions(extending)
-        return Effect.flatMapEager(conditions, ({ expectedEndDate, from, mode, reason, trial }) =>
-          Effect.mapEager(readOrigin(originInput), (origin) => ({
-            goal,
-            at,
-            projectId,
-            userId,
-            expectedEndDate,
-            mode,
-            from,
-            reason,
-            trial,
-            origin,
-          })),
-        )
-      }),
-    ),
-  )
-
-type Extension = Effect.Success<ReturnType<typeof readExtension>>
-
 /** Makes an extension. If its date has passed, it may only have been made before. */
 export const onceOrInFuture = <A, E>(
   { store }: Pick<ChangeServices, "store">,
-  { at, once, projectId }: Change,
+  { at, once, projectId }: Draft,
   endDate: EndDate,
   extend: Effect.Effect<A, E>,
 ): Effect.Effect<
@@ -343,7 +155,7 @@ export const onceOrInFuture = <A, E>(
  */
 export const madeOrRecalled = <A, E>(
   { store }: Pick<ChangeServices, "store">,
-  { once, projectId }: Pick<Change, "once" | "projectId">,
+  { once, projectId }: Pick<Draft, "once" | "projectId">,
   change: Effect.Effect<A, E>,
 ): Effect.Effect<A | ReplayedResponse, E | IdempotencyMismatch | StoreUnavailable> =>
   once === undefined
@@ -356,43 +168,46 @@ export const madeOrRecalled = <A, E>(
             ),
       )
 
-/** Adds a duration to the end date. */
+/** Adds a duration to an end date. */
 const dateAfter = (
-  { at, from }: Extension,
+  from: DurationStart,
   endDate: EndDate,
   by: DurationText,
+  now: number,
 ): Effect.Effect<EndDate, InvalidInput> => {
-  const sum = addDuration(startOf(from, endDate, at), by)
+  const sum = addDuration(startOf(from, endDate, now), by)
   if (sum === undefined) return Effect.fail(tooLate)
-  return sum > at ? Effect.succeed(sum) : Effect.fail(inPast)
+  return sum > now ? Effect.succeed(sum) : Effect.fail(inPast)
 }
 
-/** Makes the method that extends one membership. */
+/** An extension whose user id has the right form. */
+interface Extending extends Draft {
+  readonly userId: UserId
+  readonly expectedEndDate: EndDate | undefined
+  readonly trial: Trial
+}
+
+/** Makes the act that extends one membership. */
 export const makeExtend = (services: ChangeServices) => {
   const { store } = services
   const type = knownEventTypes.extended
 
-  const changeOf = (
-    { expectedEndDate, mode, projectId, userId }: Extension,
-    asked: AskedChange,
-    endDate: EndDate,
-    once: IdempotencyKey | undefined,
-  ) => {
-    const data = { project_id: projectId, user_id: userId, new_end_date: formatEndDate(endDate) }
-    const event = changeEvent(services, asked, type, data)
-    return { ...asked, event, userId, endDate, expectedEndDate, mode, once }
-  }
+  const eventOf = (extending: Extending, endDate: EndDate): EventDraft =>
+    changeEvent(services, extending, type, {
+      project_id: extending.projectId,
+      user_id: extending.userId,
+      new_end_date: formatEndDate(endDate),
+    })
 
   /** Reports an extension. Returns the membership with the end date that it has afterwards. */
   const report = (
-    changed: Pick<Change, "once">,
-    { projectId, userId }: Extension,
+    { once, projectId, userId }: Extending,
     endDate: EndDate,
     result: Event | EndsLater | ReplayedResponse,
   ): Effect.Effect<ExtensionResult> => {
     if (isEndsLater(result)) return Effect.succeed({ projectId, userId, endDate: result.endDate })
     const isElsewhere = isReplayedResponse(result) && result.answer !== ""
-    return Effect.as(reportChange(services, changed, result), {
+    return Effect.as(reportChange(services, { once }, result), {
       projectId,
       userId,
       endDate: isElsewhere ? EndDate(Number(result.answer)) : endDate,
@@ -400,7 +215,7 @@ export const makeExtend = (services: ChangeServices) => {
   }
 
   /** Returns a membership if it has the expected end date. */
-  const find = ({ expectedEndDate, projectId, userId }: Extension) =>
+  const find = ({ expectedEndDate, projectId, userId }: Extending) =>
     Effect.flatMap(store.find(projectId, userId), (membership) => {
       const conflict = endDateConflict(membership, expectedEndDate)
       return conflict === undefined ? Effect.succeed(membership) : Effect.fail(conflict)
@@ -408,20 +223,18 @@ export const makeExtend = (services: ChangeServices) => {
 
   /** Returns the result of a dry run. */
   const tried = Effect.fnUntraced(function* (
-    extension: Extension,
-    asked: AskedChange,
+    extending: Extending,
     endDate: EndDate,
     later: EndsLater | undefined,
   ) {
-    const { projectId, trial, userId } = extension
-    const { event } = changeOf(extension, asked, endDate, undefined)
+    const { projectId, trial, userId } = extending
     const change = later === undefined ? ({ _tag: "One", userId } as const) : undefined
     const result: ExtensionResult = {
       projectId,
       userId,
       endDate: later?.endDate ?? endDate,
       events: yield* Effect.catchTag(
-        previewEvents(store, trial, event, change),
+        previewEvents(store, trial, eventOf(extending, endDate), change),
         "ProjectNotFound",
         () => new MembershipNotFound({ projectId, userId }),
       ),
@@ -429,89 +242,88 @@ export const makeExtend = (services: ChangeServices) => {
     return result
   })
 
-  /** Tries an extension to a date. */
-  const tryDate = Effect.fnUntraced(function* (
-    extension: Extension,
-    asked: AskedChange,
-    endDate: EndDate,
-  ) {
-    const membership = yield* find(extension)
-    const later = laterOf(membership.endDate, { endDate, mode: extension.mode })
-    return yield* tried(extension, asked, endDate, later)
-  })
-
-  const readOnceToDate = (
-    extending: ExtendingMember,
-    { expectedEndDate, mode, projectId, userId }: Extension,
-    asked: AskedChange,
-    endDate: EndDate,
-  ) => {
-    const data = { project_id: projectId, user_id: userId, new_end_date: formatEndDate(endDate) }
-    return readOnce(extending, asked, type, data, expectedEndDate, mode)
-  }
-
   const toDate = (
-    extending: ExtendingMember,
-    extension: Extension,
-    asked: AskedChange,
-    endDate: EndDate,
+    extending: Extending,
+    { endDate, mode }: Extract<Extension, { readonly by: undefined }>,
   ) => {
-    if (extension.trial !== "none") return tryDate(extension, asked, endDate)
-    const reading =
-      extending.idempotencyKey === undefined
-        ? absent
-        : readOnceToDate(extending, extension, asked, endDate)
-    return Effect.flatMapEager(reading, (once) => {
-      const changed = changeOf(extension, asked, endDate, once)
-      const extended = onceOrInFuture(services, changed, endDate, store.extend(changed))
-      return Effect.flatMap(extended, (result) => report(changed, extension, endDate, result))
-    })
+    if (extending.trial !== "none") {
+      return Effect.flatMap(find(extending), (membership) =>
+        tried(extending, endDate, laterOf(membership.endDate, { endDate, mode })),
+      )
+    }
+    const { trial: _, ...change } = extending
+    const changed = { ...change, event: eventOf(extending, endDate), endDate, mode }
+    const extended = onceOrInFuture(services, changed, endDate, store.extend(changed))
+    return Effect.flatMap(extended, (result) => report(extending, endDate, result))
   }
 
   const byDuration = Effect.fnUntraced(function* (
-    extending: ExtendingMember,
-    extension: Extension,
-    asked: AskedChange,
+    extending: Extending,
     by: DurationText,
+    from: DurationStart,
   ) {
-    const { expectedEndDate, from, projectId, trial, userId } = extension
+    const { trial, ...change } = extending
+    const { at, expectedEndDate, once } = change
     const isDry = trial !== "none"
-    const data = { project_id: projectId, user_id: userId, by, from }
-    const once = yield* readOnce(extending, asked, type, data, expectedEndDate)
     if (once === undefined && expectedEndDate === undefined && !isDry) {
       return yield* unrepeatable(" without expectedEndDate")
     }
     const attempt = Effect.gen(function* () {
-      const before = yield* find(extension)
-      const endDate = yield* dateAfter(extension, before.endDate, by)
-      if (isDry) return yield* tried(extension, asked, endDate, undefined)
-      const answered = once && { ...once, answer: String(endDate) }
+      const before = yield* find(extending)
+      const endDate = yield* dateAfter(from, before.endDate, by, at)
+      if (isDry) return yield* tried(extending, endDate, undefined)
       const changed = {
-        ...changeOf(extension, asked, endDate, answered),
+        ...change,
+        event: eventOf(extending, endDate),
+        endDate,
         expectedEndDate: before.endDate,
+        once: once && { ...once, answer: String(endDate) },
       }
       const result = yield* Effect.catchTag(store.extend(changed), "EndDateConflict", (conflict) =>
         expectedEndDate === undefined ? Effect.undefined : Effect.fail(conflict),
       )
-      return result && (yield* report(changed, extension, endDate, result))
+      return result && (yield* report(extending, endDate, result))
     })
     const repeated = repeatUntilMade("The membership", attempt)
     if (isDry) return yield* repeated
-    const made = yield* madeOrRecalled(services, { projectId, once }, repeated)
+    const made = yield* madeOrRecalled(services, change, repeated)
     return isReplayedResponse(made)
-      ? yield* report({ once }, extension, EndDate(Number(made.answer)), made)
+      ? yield* report(extending, EndDate(Number(made.answer)), made)
       : made
   })
 
-  return (input: ExtendingMember, originInput: OriginInput = hostOrigin) =>
-    Effect.flatMap(currentUnixMillis, (at) => {
-      const extending = copyOwn(input)
-      return Effect.flatMapEager(readExtension(extending, originInput, at), (extension) => {
-        const { goal, origin, projectId, reason } = extension
-        const asked = { projectId, origin, reason, at }
-        return goal.by === undefined
-          ? toDate(extending, extension, asked, goal.endDate)
-          : byDuration(extending, extension, asked, goal.by)
-      })
-    })
+  /** Without a generator, because it is called far more often than other acts. */
+  return (
+    given: Extension,
+    { at, once, origin }: ChangeContext,
+  ): Effect.Effect<
+    ExtensionResult,
+    | EndDateConflict
+    | EndDateNotInFuture
+    | IdempotencyConflict
+    | InvalidInput
+    | MembershipNotFound
+    | StoreUnavailable
+  > => {
+    const { expectedEndDate, projectId, reason, userId } = given
+    if (given.by === undefined && isTooLate(given, { at, once })) {
+      return Effect.fail(endDateNotInFuture)
+    }
+    if (!UserId.is(userId)) return Effect.fail(new MembershipNotFound({ projectId, userId }))
+    const trial = trialOf(given)
+    if (Result.isFailure(trial)) return Effect.fail(trial.failure)
+    const extending: Extending = {
+      at,
+      once,
+      origin,
+      projectId,
+      reason,
+      userId,
+      expectedEndDate,
+      trial: trial.success,
+    }
+    return given.by === undefined
+      ? toDate(extending, given)
+      : byDuration(extending, given.by, given.from)
+  }
 }

@@ -1,50 +1,498 @@
-/** The fields in arguments to the methods on memberships. */
+/** The inputs of the methods on projects and memberships. */
 
-import { type FieldsOf, type MethodFields, originFields as origin } from "../base/field-names.ts"
-import type { ToDate } from "./extensions.ts"
-import type { ImportRow } from "./membership.ts"
-import type { Memberships } from "./memberships.ts"
+import * as Result from "effect/Result"
+import { InvalidInput } from "../base/errors.ts"
+import { type Noun, namesOf, originFields as origin } from "../base/field-names.ts"
+import { brandedText, instantSetting, pageSize, projectId } from "../base/input.ts"
+import { type Decoded, type HostInputOf, chosenBy, input } from "../base/operation-input.ts"
+import * as Setting from "../base/setting.ts"
+import type { InstantInput, Millis } from "../base/time.ts"
+import {
+  type BrandConstructor,
+  ProjectId,
+  copyOwn,
+  identifierFormat,
+  isIdentifier,
+} from "../base/values.ts"
+import { EventId } from "../events/event.ts"
+import { DurationText, fixedDurationFormat, fixedMillis } from "./duration.ts"
+import {
+  type BulkMode,
+  EndDate,
+  type InvalidEndDate,
+  bulkModeNames,
+  bulkModes,
+  decodeEndDate,
+  endDateSetting,
+} from "./end-date.ts"
+import { dayText } from "./ends.ts"
+import { durationStarts } from "./extensions.ts"
+import {
+  AuditCursor,
+  Reason,
+  UserId,
+  UserIdPrefix,
+  disclosureActions,
+  importSetting,
+  membershipStates,
+  reasonPattern,
+  userIdPattern,
+  userIdsOption,
+} from "./membership.ts"
+import { metadataPatchSetting, metadataSetting } from "./metadata.ts"
+import { EndingCursor } from "./store.ts"
 
-const project = { projectId: false }
-const member = { ...project, userId: true }
-const page = { after: true, limit: true }
+/** Text of a refined type in requests, where errors show what was received. */
+export const requestText = <A extends string>(
+  { expected, is }: BrandConstructor<string, A>,
+  json: Setting.JsonSchema = { type: "string" },
+): Setting.Setting<string, A> =>
+  Setting.inJson(
+    Setting.custom(expected, (given) =>
+      typeof given === "string" && is(given) ? given : undefined,
+    ),
+    json,
+  )
+
+const text = <A extends string>(
+  brand: BrandConstructor<string, A>,
+  json?: Setting.JsonSchema,
+): Setting.Setting<string, A> => Setting.bySource(brandedText(brand), requestText(brand, json))
+
+/** An end date. Errors name the field. */
+export const dateSetting: Setting.Setting<InstantInput, EndDate> = Setting.refine(
+  instantSetting,
+  (millis) => Result.succeed(EndDate(millis)),
+)
+
+/** The date of an extension. Hosts and requests have errors for it that name no field. */
+const extensionDate = Setting.named(
+  "extend",
+  Setting.bySource(endDateSetting, { ...dateSetting, read: decodeEndDate }),
+)
+
+const absent = Result.succeed(undefined)
+
+/**
+ * A field that only other calls have. It is not documented.
+ *
+ * @param host - the error for a host; without it, the field is ignored
+ * @param expected - describes in the error for a request what is right; without it, the field is ignored
+ */
+export const leftOut = (
+  host?: InvalidInput,
+  expected?: string,
+): Setting.Setting<undefined, undefined> => ({
+  expected: "left out",
+  isOptional: true,
+  read: (given, field, source = "host") => {
+    if (given === undefined) return absent
+    if (source === "host") return host === undefined ? absent : Result.fail(host)
+    if (expected === undefined) return absent
+    const problem = `must be ${expected}; received ${Setting.shown(given)}`
+    return Result.fail(new InvalidInput({ field, problem }))
+  },
+})
+
+const beside = (field: string, other: string): InvalidInput =>
+  new InvalidInput({ field, problem: `must be left out: there is ${other}` })
+
+const besideDuration = "left out beside extend_by"
+
+/** Whether an extension also sets later dates. */
+export const modeSetting: Setting.Setting<BulkMode, BulkMode> = Setting.bySource(
+  Setting.oneOf(bulkModes),
+  Setting.inJson(
+    Setting.custom<string, BulkMode>(
+      Setting.oneOf(Object.values(bulkModeNames)).expected,
+      (given) => bulkModes.find((one) => bulkModeNames[one] === given),
+    ),
+    { type: "string", enum: Object.values(bulkModeNames) },
+  ),
+)
+
+/** A duration without years and months, as text and in milliseconds. */
+export interface FixedDuration {
+  readonly text: DurationText
+  readonly millis: Millis
+}
+
+const parseFixed = (given: unknown): FixedDuration | undefined => {
+  if (typeof given !== "string" || !DurationText.is(given)) return undefined
+  const millis = fixedMillis(given)
+  return millis === undefined ? undefined : { text: given, millis }
+}
+
+const fixedFromHost: Setting.Setting<string, FixedDuration> = Setting.refine(
+  brandedText(DurationText),
+  (given, field) => {
+    const fixed = parseFixed(given)
+    return fixed === undefined
+      ? Result.fail(new InvalidInput({ field, problem: `must be ${fixedDurationFormat}` }))
+      : Result.succeed(fixed)
+  },
+)
+
+/** How much later all memberships of a project end. */
+export const fixedDuration = Setting.named(
+  "extend_by",
+  Setting.bySource(
+    fixedFromHost,
+    Setting.inJson(Setting.custom<string, FixedDuration>(fixedDurationFormat, parseFixed), {
+      type: "string",
+    }),
+  ),
+)
+
+const flag = Setting.withDefault(Setting.boolean, false)
+
+/** The path parameter of operations on a project. */
+export const projectPath = {
+  /**
+   * The id of the project.
+   * @example "demo"
+   */
+  projectId,
+}
+
+/** The path parameters of operations on a member. */
+export const memberPath = {
+  ...projectPath,
+  /**
+   * The id of the user, as the host has it. Neither . nor ..
+   * @example "1001"
+   */
+  userId: brandedText(UserId, { type: "string", pattern: userIdPattern.source }),
+}
+
+/** The reason of a change. */
+export const reasonFields = {
+  /**
+   * Why, in 1 to 500 characters. The audit trail and the event keep it.
+   * @example "Compensation for the outage of 3 May"
+   */
+  reason: Setting.optional(text(Reason, { type: "string", pattern: reasonPattern.source })),
+}
+
+/** Fields that make a change a dry run. */
+export const trialFields = {
+  /** If true, nothing is changed. The response is that of the same request without it. */
+  dryRun: flag,
+  /** If true, a dry run also returns the webhooks that the request would send. */
+  events: flag,
+}
+
+const hostPage = {
+  /** The most items to return, 1 to 10,000; 100 by default. */
+  limit: Setting.withDefault(pageSize, 100),
+}
+
+/** A project, without further fields. */
+export const ofProject = input(projectPath, {})
+
+/** A member, without further fields. */
+export const ofMember = input(memberPath, {})
+
+/** A page of the projects. */
+export const projectsPage = input(
+  {},
+  {
+    /** Lists only projects with these ids; `"all"` by default. */
+    within: Setting.withDefault(
+      Setting.guarded<ReadonlySet<string> | "all">("a set of ids", () => true),
+      "all",
+    ),
+    /** Lists the projects after this id; from the first one by default. */
+    after: Setting.optional(brandedText(ProjectId)),
+    ...hostPage,
+  },
+)
+
+/** Fields of a grant besides the date. */
+export const grantFields = {
+  /**
+   * Replaces that of the membership. Without it, that stays.
+   * @example {"plan":"gold"}
+   */
+  metadata: Setting.optional(metadataSetting),
+  ...reasonFields,
+}
+
+/** A membership to create or to set. */
+export const newMembership = input(
+  {},
+  {
+    /** When it is to end, or has ended. */
+    endDate: endDateSetting,
+    ...memberPath,
+    ...grantFields,
+  },
+)
+
+/** Memberships of a project to create or to set. */
+export const imported = input(projectPath, {
+  /** Up to 10,000 memberships of different users. */
+  memberships: importSetting,
+  ...reasonFields,
+  ...trialFields,
+})
+
+/** The date of an extension. */
+export const dateGoal = {
+  /**
+   * A future date: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. Needed without `extend_by`.
+   * @example "2099-01-01T00:00:00.000Z"
+   */
+  endDate: extensionDate,
+}
+
+/** Fields beside the date of one membership. */
+export const dateFields = {
+  /**
+   * If given, the membership is changed only if it has this end date.
+   * @example "2099-01-01T00:00:00.000Z"
+   */
+  expectedEndDate: Setting.optional(dateSetting),
+  ...trialFields,
+  ...reasonFields,
+  /** Whether a membership that ends later is set, too, which is the default, or left as it is. */
+  mode: Setting.optional(modeSetting),
+  /** Not with a date. */
+  from: leftOut(beside("from", "an end date")),
+  /** Not with a date. */
+  by: Setting.named("extend_by", leftOut()),
+}
+
+/** Fields that a duration excludes. */
+const noDateGoal = {
+  /** Not with a duration. */
+  endDate: Setting.named("extend", leftOut(beside("by", "an end date"), besideDuration)),
+  /** Not with a duration. */
+  mode: leftOut(beside("mode", "a duration"), besideDuration),
+}
+
+/** The duration of an extension. */
+export const durationGoal = {
+  /**
+   * In place of `extend`: how much later the membership ends, a duration of ISO 8601, added in UTC. Needs the header
+   * `Idempotency-Key` or `expected_end_date`.
+   * @example "P1M"
+   */
+  by: Setting.named("extend_by", text(DurationText)),
+  ...noDateGoal,
+}
+
+/** Fields beside the duration of one membership. */
+export const durationFields = {
+  ...trialFields,
+  ...reasonFields,
+  /** From when `extend_by` counts: the end date, now, or the later of both, which is the default. */
+  from: Setting.withDefault(Setting.oneOf(durationStarts), "later"),
+  /**
+   * If given, the membership is changed only if it has this end date.
+   * @example "2099-01-01T00:00:00.000Z"
+   */
+  expectedEndDate: Setting.optional(dateSetting),
+}
+
+/** How a membership is extended. */
+export const extension = chosenBy(
+  "by",
+  input({}, { ...dateGoal, ...memberPath, ...dateFields }),
+  input({}, { ...durationGoal, ...memberPath, ...durationFields }),
+)
+
+/** Fields beside the date of all memberships. */
+export const bulkDateFields = {
+  /** Whether memberships that end later are set, too, or left as they are. The default is the server's. */
+  mode: Setting.optional(modeSetting),
+  /** Not with a date. */
+  by: Setting.named("extend_by", leftOut()),
+}
+
+/** The duration of an extension of all memberships. */
+export const bulkDurationGoal = {
+  /**
+   * In place of `extend`: how much later every membership ends, a duration of ISO 8601 in weeks, days, hours, minutes and
+   * seconds of at most ten years. Needs the header `Idempotency-Key`.
+   * @example "P3D"
+   */
+  by: fixedDuration,
+  ...noDateGoal,
+}
+
+/** How all memberships of a project are extended. */
+export const bulkExtension = chosenBy(
+  "by",
+  input({}, { ...dateGoal, ...projectPath, ...reasonFields, ...trialFields, ...bulkDateFields }),
+  input({}, { ...bulkDurationGoal, ...projectPath, ...reasonFields, ...trialFields }),
+)
+
+/** A bulk extension to undo. */
+export const undoing = input(
+  {
+    ...projectPath,
+    /** The id of the bulk extension: that of its event. */
+    id: brandedText(EventId),
+  },
+  { ...reasonFields, ...trialFields },
+)
+
+/** A page of bulk extensions. */
+export const bulkExtensionsPage = input(projectPath, {
+  /** The `id` of a bulk extension: lists only older ones. */
+  after: Setting.optional(brandedText(EventId)),
+  ...hostPage,
+})
+
+/** A change of metadata. */
+export const updateFields = {
+  /**
+   * New texts by name, and null for what is removed. Other names stay.
+   * @example {"plan":"gold","seat":null}
+   */
+  metadata: metadataPatchSetting,
+  ...reasonFields,
+}
+
+/** A change of a membership's metadata. */
+export const membershipUpdate = input(memberPath, updateFields)
+
+/** A membership to remove. */
+export const ending = input(memberPath, reasonFields)
+
+/** A membership to move to another user id. */
+export const moving = input(
+  {
+    ...memberPath,
+    /** The user id to move it to, with or without a membership. */
+    to: brandedText(UserId),
+  },
+  reasonFields,
+)
+
+/** An id that a stranger may have sent: text that cannot be an id is read as `undefined`. */
+const possible = <A extends string>(
+  brand: BrandConstructor<string, A>,
+): Setting.Setting<string, A | undefined> => {
+  const right = brandedText(brand)
+  return {
+    ...right,
+    read: (given, field) =>
+      typeof given === "string" && !brand.is(given) ? absent : right.read(given, field),
+  }
+}
+
+/** A user who may be a member. */
+export const possibleMember = input(
+  {
+    /** The id of the project. */
+    projectId: possible(ProjectId),
+    /** The id of the user. */
+    userId: possible(UserId),
+  },
+  {},
+)
+
+/** A page of memberships. */
+export const membershipsPage = input(projectPath, {
+  /** Lists only memberships in this state. */
+  state: Setting.optional(Setting.oneOf(membershipStates)),
+  /** Lists the memberships after this user id; from the first one by default. */
+  after: Setting.optional(brandedText(UserId)),
+  ...hostPage,
+  /** Lists only the memberships of these users, at most 1,000, and finds them by their keys. */
+  userIds: userIdsOption,
+  /** Lists only users whose ids start with this text. Not with `userIds`. */
+  prefix: Setting.optional(brandedText(UserIdPrefix)),
+})
+
+/** A page of memberships that end soon. */
+export const endingPage = input(projectPath, {
+  /** Lists memberships that end before this instant. */
+  before: endDateSetting,
+  /** `next` of the page before; from the first one by default. */
+  after: Setting.optional(brandedText(EndingCursor)),
+  ...hostPage,
+})
+
+/** An extension of all memberships, without the project. */
+const bulkGoal = chosenBy(
+  "by",
+  input({}, { ...dateGoal, ...bulkDateFields }),
+  input({}, bulkDurationGoal),
+)
+
+/** An extension of all memberships, once it is read. */
+export type BulkGoal = Decoded<typeof bulkGoal>
+
+const isGoal = (given: unknown): given is HostInputOf<typeof bulkGoal> => given !== undefined
+
+/** The extension that a count assumes. */
+const extensionOfAll: Setting.Setting<
+  HostInputOf<typeof bulkGoal> | undefined,
+  BulkGoal | undefined,
+  InvalidInput | InvalidEndDate
+> = {
+  expected: "an extension of all memberships",
+  isOptional: true,
+  // Errors name the fields of the extension alone.
+  read: (given) => (isGoal(given) ? bulkGoal.fromHost(copyOwn(given)) : absent),
+}
+
+/** A count of memberships by the day of their end. */
+export const endsCount = input(projectPath, {
+  /**
+   * The first day in UTC, such as `"2027-01-31"`. By default, 59 days before `to`; without that, 14 days before today.
+   */
+  from: Setting.optional(dayText),
+  /** The last day, less than 400 days later. By default, 59 days after `from`; without that, 45 days after today. */
+  to: Setting.optional(dayText),
+  /** Counts as if all memberships had been extended so. Nothing is changed. */
+  extension: extensionOfAll,
+})
+
+/** A disclosure in a project. */
+export const disclosure = input(projectPath, {
+  /** What was shown. */
+  action: Setting.oneOf(disclosureActions),
+  /** The id of the webhook or of the event. */
+  subject: Setting.string(identifierFormat, isIdentifier),
+})
+
+/** A project, or `null`. Explicit, so that a project that was left out by mistake does not have the rows of others. */
+const projectOrNone: Setting.Setting<string | null, ProjectId | undefined> = {
+  expected: projectId.expected,
+  read: (given, field) => (given === null ? absent : projectId.read(given, field)),
+}
+
+/** A page of the audit trail. */
+export const historyPage = input(
+  {
+    /** The project; `null` for API keys, and for projects that were created or deleted. */
+    projectId: projectOrNone,
+  },
+  {
+    /** Lists only changes of this user's membership, with the bulk extensions that applied to it. */
+    userId: Setting.optional(brandedText(UserId)),
+    /** The `cursor` of a row: lists only rows older than this one. */
+    after: Setting.optional(brandedText(AuditCursor)),
+    ...hostPage,
+  },
+)
+
 const repeatable = { idempotencyKey: true }
-const changing = { ...repeatable, reason: true }
-const trying = { ...changing, dryRun: true, events: true }
+
+// Rows and returned objects may have their project's id.
+const ofAny = { projectId: false }
 
 const goal = {
   endDate: "extend",
   by: "extend_by",
   mode: ["never_shorten", 'mode: "neverShorten"'],
-} satisfies FieldsOf<ToDate>
+} as const
 
-// Rows may have their project's id, as those from `list` have.
-const row = { userId: true, endDate: true, metadata: true } satisfies FieldsOf<ImportRow>
-
-const methods: MethodFields<Memberships["Service"]> = {
-  createProject: [null, origin, repeatable],
-  deleteProject: [null, origin, repeatable],
-  findProject: [null],
-  listProjects: [{ ...page, within: true }],
-  grant: [{ ...member, ...changing, endDate: true, metadata: true }, origin],
-  import: [{ ...project, ...trying, memberships: row }, origin],
-  extend: [{ ...member, ...trying, ...goal, from: true, expectedEndDate: true }, origin],
-  extendAll: [{ ...project, ...trying, ...goal }, origin],
-  undoBulkExtension: [{ ...project, ...trying, id: false }, origin],
-  bulkExtensions: [{ ...project, ...page }],
-  update: [{ ...member, ...changing, metadata: true }, origin],
-  // The API erases by a parameter in the same request.
-  end: [{ ...member, ...changing, userId: ["erase", "as the method erase"] }, origin],
-  move: [{ ...member, ...changing, to: true }, origin],
-  erase: [{ ...member, ...repeatable }, origin],
-  find: [member],
-  isActive: [member],
-  list: [{ ...project, ...page, userIds: true, prefix: true, state: true }],
-  listEnding: [{ ...project, ...page, before: "ending_before" }],
-  countEnds: [{ ...project, from: true, to: true, extension: goal }],
-  recordShown: [{ ...project, action: false, subject: false }, origin],
-  history: [{ ...member, ...page }],
-}
+const changing = { ...ofAny, ...repeatable }
 
 const resultFields = new Set(["endDate", "metadata", "state"])
 const readers = new Set(["find", "isActive", "history"])
@@ -54,10 +502,39 @@ const takers = new Set(["grant", "import.memberships", "extend", "update", "end"
 const isCount = (field: string, given: object): boolean =>
   field === "memberships" && typeof Reflect.get(given, field) === "number"
 
-/** The methods' fields, by name. A returned membership or project can be passed to another method. */
-export const membershipFields = {
-  methods,
-  ignores: (place: string, field: string, given: object) =>
+/** The names of the arguments, by method. A returned membership or project can be passed to another method. */
+export const membershipNames: Noun = {
+  methods: {
+    createProject: [null, origin, repeatable],
+    deleteProject: [null, origin, repeatable],
+    findProject: [null],
+    listProjects: [namesOf(projectsPage)],
+    grant: [namesOf(newMembership, changing), origin],
+    import: [
+      namesOf(imported, {
+        ...changing,
+        memberships: { userId: true, endDate: true, metadata: true },
+      }),
+      origin,
+    ],
+    extend: [namesOf(extension, { ...changing, ...goal }), origin],
+    extendAll: [namesOf(bulkExtension, { ...changing, ...goal }), origin],
+    undoBulkExtension: [namesOf(undoing, { ...changing, id: false }), origin],
+    bulkExtensions: [namesOf(bulkExtensionsPage, ofAny)],
+    update: [namesOf(membershipUpdate, changing), origin],
+    // The API erases by a parameter in the same request.
+    end: [namesOf(ending, { ...changing, userId: ["erase", "as the method erase"] }), origin],
+    move: [namesOf(moving, changing), origin],
+    erase: [namesOf(ofMember, changing), origin],
+    find: [namesOf(ofMember, ofAny)],
+    isActive: [namesOf(possibleMember, ofAny)],
+    list: [namesOf(membershipsPage, ofAny)],
+    listEnding: [namesOf(endingPage, { ...ofAny, before: "ending_before" })],
+    countEnds: [namesOf(endsCount, { ...ofAny, extension: goal })],
+    recordShown: [namesOf(disclosure, { ...ofAny, action: false, subject: false }), origin],
+    history: [namesOf(historyPage, ofAny)],
+  },
+  ignores: (place, field, given) =>
     isCount(field, given) ||
     (resultFields.has(field) &&
       (readers.has(place) || (takers.has(place) && Object.hasOwn(given, "state")))),

@@ -71,12 +71,6 @@ export const userIdRuleOption = Setting.custom<(typeof userIdRules)[number] | Re
   ruleOf,
 )
 
-/** Something of a project. */
-export interface InProject {
-  /** The id of the project. */
-  readonly projectId: string
-}
-
 /** A user of a project. */
 export interface Member {
   /** 1 to 255 characters, no control characters. */
@@ -496,16 +490,11 @@ const invalid = (field: string, problem: string): Result.Result<never, InvalidIn
 
 const metadataOption = Setting.optional(metadataSetting)
 
-const readOne = (
-  given: ImportRow,
-  field: string,
-  rule: UserIdRule,
-): Result.Result<DatedMembership, InvalidInput> => {
+const readOne = (given: ImportRow, field: string): Result.Result<DatedMembership, InvalidInput> => {
   const { endDate: date, metadata: noted, userId } = copyOwn(given)
   if (typeof userId !== "string" || !UserId.is(userId)) {
     return invalid(`${field}.userId`, `must be ${UserId.expected}`)
   }
-  if (!rule.is(userId)) return invalid(`${field}.userId`, `must be ${rule.expected}`)
   return Result.flatMap(metadataOption.read(noted, `${field}.metadata`), (metadata) =>
     Result.mapBoth(readEndDate(date), {
       onFailure: ({ message }) => new InvalidInput({ field: `${field}.endDate`, problem: message }),
@@ -514,22 +503,36 @@ const readOne = (
   )
 }
 
-/** Checks and converts an import. Fails at the first membership that is invalid or repeats a user. */
-export const readImport = (
-  given: ReadonlyArray<ImportRow>,
-  rule: UserIdRule,
-): Result.Result<ReadonlyArray<DatedMembership>, InvalidInput> => {
-  if (!Array.isArray(given) || given.length > maxMemberships) {
-    return invalid("memberships", "must be an array of at most 10,000 memberships")
-  }
-  const byUser = new Map<UserId, DatedMembership>()
-  for (let index = 0; index < given.length; index++) {
-    const field = `memberships[${index}]`
-    const dated = readOne(given[index], field, rule)
-    if (Result.isFailure(dated)) return Result.fail(dated.failure)
-    const { userId } = dated.success
-    if (byUser.has(userId)) return invalid(`${field}.userId`, "must not be that of another one")
-    byUser.set(userId, dated.success)
-  }
-  return Result.succeed([...byUser.values()])
+/** The memberships of an import. Fails at the first one that is invalid or repeats a user. */
+export const importSetting: Setting.Setting<
+  ReadonlyArray<ImportRow>,
+  ReadonlyArray<DatedMembership>
+> = {
+  expected: "an array of at most 10,000 memberships",
+  read: (given, name) => {
+    if (!Array.isArray(given) || given.length > maxMemberships) {
+      return invalid(name, "must be an array of at most 10,000 memberships")
+    }
+    const byUser = new Map<UserId, DatedMembership>()
+    for (let index = 0; index < given.length; index++) {
+      const field = `${name}[${index}]`
+      const dated = readOne(given[index], field)
+      if (Result.isFailure(dated)) return Result.fail(dated.failure)
+      const { userId } = dated.success
+      if (byUser.has(userId)) return invalid(`${field}.userId`, "must not be that of another one")
+      byUser.set(userId, dated.success)
+    }
+    return Result.succeed([...byUser.values()])
+  },
+}
+
+/** Returns the problem with the first member who may be none. */
+export const strangerIn = (
+  memberships: ReadonlyArray<DatedMembership>,
+  { expected, is }: UserIdRule,
+): InvalidInput | undefined => {
+  const index = memberships.findIndex(({ userId }) => !is(userId))
+  return index === -1
+    ? undefined
+    : new InvalidInput({ field: `memberships[${index}].userId`, problem: `must be ${expected}` })
 }

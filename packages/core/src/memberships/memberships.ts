@@ -1,4 +1,4 @@
-/** The service for memberships, which hosts and the API call. */
+/** The service for memberships, which hosts call, and its acts, which the API calls, too. */
 
 import * as Context from "effect/Context"
 import { WebCrypto } from "effect/crypto/WebCrypto"
@@ -7,23 +7,21 @@ import * as Layer from "effect/Layer"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import {
+  type ChangeContext,
   type IdempotencyConflict,
   type OriginInput,
   type ReplayedResponse,
-  attachIdempotencyKey,
-  hostOrigin,
   isReplayedResponse,
   notifyReplay,
-  readChangeContext,
-  readOrigin,
   repeatUntilMade,
 } from "../base/change-context.ts"
 import { InvalidInput, type StoreUnavailable } from "../base/errors.ts"
 import { checkNames } from "../base/field-names.ts"
-import { invalidArgument, readArgument, readBranded, readProjectId } from "../base/input.ts"
+import { type Repeatable, changingMethod, readingMethod } from "../base/host-method.ts"
+import { invalidArgument } from "../base/input.ts"
+import type { Decoded, HostInputOf } from "../base/operation-input.ts"
 import { ProjectDeletions } from "../base/project-deletions.ts"
 import * as Setting from "../base/setting.ts"
-import { currentUnixMillis } from "../base/time.ts"
 import { type ProjectId, type ProjectNotFound, copyOwn } from "../base/values.ts"
 import { type Event, Hooks, eventData, knownEventTypes } from "../events/event.ts"
 import type { BulkExtensionRecord } from "./bulk-extension.ts"
@@ -39,51 +37,60 @@ import {
   type ImportCounts,
   countImport,
   previewEvents,
-  readTrial,
+  trialOf,
 } from "./dry-run.ts"
 import {
-  type EndDateInput,
   type EndDateNotInFuture,
   type InvalidEndDate,
   bulkModes,
   formatEndDate,
-  readEndDate,
 } from "./end-date.ts"
 import type { EndCounts } from "./ends.ts"
 import {
-  type Changing,
   type ExtendingMember,
   type ExtensionResult,
-  type Trying,
   changeEvent,
   makeExtend,
   madeOrRecalled,
-  readOnce,
-  readReason,
   reportChange,
 } from "./extensions.ts"
-import { membershipFields } from "./inputs.ts"
+import {
+  bulkExtension,
+  bulkExtensionsPage,
+  disclosure,
+  ending,
+  endingPage,
+  endsCount,
+  extension,
+  historyPage,
+  imported,
+  membershipNames,
+  membershipUpdate,
+  membershipsPage,
+  moving,
+  newMembership,
+  ofMember,
+  ofProject,
+  possibleMember,
+  projectsPage,
+  undoing,
+} from "./inputs.ts"
 import {
   type AuditRow,
   type CurrentMembership,
   type EndDateConflict,
-  type ImportRow,
-  type InProject,
   type Member,
   type MembershipEnd,
   type MembershipNotFound,
   type ProjectSummary,
-  UserId,
-  readImport,
-  withState,
+  strangerIn,
   userIdRuleOption,
+  withState,
 } from "./membership.ts"
 import {
   type Metadata,
-  type MetadataPatch,
   applyMetadataPatch,
   maxMetadata,
-  metadataPatchSetting,
   metadataSetting,
   noMetadata,
 } from "./metadata.ts"
@@ -98,23 +105,6 @@ import {
   makeMembershipQueries,
 } from "./queries.ts"
 import { type EndingPage, MembershipStore, type UndoFailure, parseGrantAnswer } from "./store.ts"
-
-/** The methods that change something. */
-type Changes = Pick<
-  Memberships["Service"],
-  | "createProject"
-  | "deleteProject"
-  | "grant"
-  | "import"
-  | "extend"
-  | "extendAll"
-  | "undoBulkExtension"
-  | "bulkExtensions"
-  | "update"
-  | "end"
-  | "move"
-  | "erase"
->
 
 const tooMuchMetadata = new InvalidInput({
   field: "metadata",
@@ -147,82 +137,54 @@ const emptyProject = (id: ProjectId): ProjectSummary => ({
   lastBulkEndDate: undefined,
 })
 
-/** Makes the methods that change something. */
-const makeChanges = Effect.fnUntraced(function* (
-  settings: MembershipsSettings,
-): Effect.fn.Return<Changes, never, MembershipStore> {
+/** Makes the acts that change something. */
+const makeChanges = Effect.fnUntraced(function* (settings: MembershipsSettings) {
   const deletions = yield* ProjectDeletions
   const store = yield* MembershipStore
   const services = { store, hooks: yield* Hooks, crypto: yield* WebCrypto }
 
-  /** Reads a change of a project. */
-  const projectChangeOf = Effect.fnUntraced(function* (
-    name: string,
-    id: string,
-    origin: OriginInput | undefined,
-    change: Pick<Changing, "idempotencyKey">,
-  ) {
-    const projectId = yield* readProjectId(id)
-    const { idempotencyKey } = copyOwn(change)
-    const occasion = yield* readChangeContext(origin)
-    return {
-      projectId,
-      occasion: yield* attachIdempotencyKey(occasion, idempotencyKey, name, projectId),
-    }
-  })
-
   return {
-    createProject: Effect.fnUntraced(function* (id, origin, creation = {}) {
-      const { occasion, projectId } = yield* projectChangeOf("createProject", id, origin, creation)
+    createProject: Effect.fnUntraced(function* (
+      { projectId }: Decoded<typeof ofProject>,
+      context: ChangeContext,
+    ) {
       const project = yield* Effect.catchTag(store.findProject(projectId), "ProjectNotFound", () =>
         Effect.succeed(emptyProject(projectId)),
       )
-      const once = occasion.once && { ...occasion.once, answer: JSON.stringify(project) }
-      const replayed = yield* store.createProject(projectId, { ...occasion, once })
+      const once = context.once && { ...context.once, answer: JSON.stringify(project) }
+      const replayed = yield* store.createProject(projectId, { ...context, once })
       yield* notifyReplay({ once }, replayed)
       return isReplayedResponse(replayed) ? parseProject(replayed) : project
     }),
 
-    deleteProject: Effect.fnUntraced(function* (id, origin, deletion = {}) {
-      const { occasion, projectId } = yield* projectChangeOf("deleteProject", id, origin, deletion)
+    deleteProject: Effect.fnUntraced(function* (
+      { projectId }: Decoded<typeof ofProject>,
+      context: ChangeContext,
+    ) {
       const tell = Effect.sync(() => deletions.tell(projectId))
       // The project may have been deleted even if the store does not say so.
-      yield* store.deleteProject(projectId, occasion).pipe(
-        Effect.tap((replayed) =>
-          replayed === undefined ? tell : notifyReplay(occasion, replayed),
-        ),
+      yield* store.deleteProject(projectId, context).pipe(
+        Effect.tap((replayed) => (replayed === undefined ? tell : notifyReplay(context, replayed))),
         Effect.tapErrorTag("StoreUnavailable", () => tell),
         Effect.uninterruptible,
       )
     }),
 
-    grant: Effect.fnUntraced(function* (input, originInput = hostOrigin) {
-      const membership = copyOwn(input)
-      const at = yield* currentUnixMillis
-      const endDate = yield* Effect.fromResult(readEndDate(membership.endDate))
-      const projectId = yield* readProjectId(membership.projectId)
-      const userId = yield* readBranded("userId", UserId, membership.userId)
+    grant: Effect.fnUntraced(function* (
+      membership: Decoded<typeof newMembership>,
+      context: ChangeContext,
+    ) {
+      const { endDate, metadata, projectId, reason, userId } = membership
       if (!settings.userIds.is(userId)) {
         return yield* invalidArgument("userId", settings.userIds.expected)
       }
-      const data = {
+      const { at } = context
+      const event = changeEvent(services, { ...context, ...membership }, knownEventTypes.granted, {
         project_id: projectId,
         user_id: userId,
         new_end_date: formatEndDate(endDate),
-      }
-      const metadata = yield* readArgument("metadata", metadataOption, membership.metadata)
-      const reason = yield* readReason(membership)
-      const origin = yield* readOrigin(originInput)
-      const asked = { projectId, origin, reason, at }
-      const once = yield* readOnce(membership, asked, knownEventTypes.granted, data, metadata)
-      const changed = {
-        ...asked,
-        event: changeEvent(services, asked, knownEventTypes.granted, data),
-        userId,
-        endDate,
-        metadata,
-        once,
-      }
+      })
+      const changed = { ...context, projectId, reason, event, userId, endDate, metadata }
       const result = yield* store.grant(changed)
       yield* reportChange(services, changed, result)
       const made = isReplayedResponse(result)
@@ -231,112 +193,88 @@ const makeChanges = Effect.fnUntraced(function* (
       return withState({ projectId, userId, endDate, metadata: made.metadata }, made.at)
     }),
 
-    import: Effect.fnUntraced(function* (input, originInput = hostOrigin) {
-      const project = copyOwn(input)
-      const at = yield* currentUnixMillis
-      const projectId = yield* readProjectId(project.projectId)
-      const memberships = yield* Effect.fromResult(
-        readImport(project.memberships, settings.userIds),
-      )
-      const reason = yield* readReason(project)
-      const origin = yield* readOrigin(originInput)
-      const data = { project_id: projectId, total: memberships.length }
-      const asked = { projectId, origin, reason, at }
-      const trial = yield* readTrial(project)
-      const event = changeEvent(services, asked, knownEventTypes.imported, data)
+    import: Effect.fnUntraced(function* (
+      { memberships, projectId, reason, ...given }: Decoded<typeof imported>,
+      context: ChangeContext,
+    ) {
+      const stranger = strangerIn(memberships, settings.userIds)
+      if (stranger !== undefined) return yield* stranger
       const total = memberships.length
+      const trial = yield* Effect.fromResult(trialOf(given))
+      const change = { ...context, projectId, reason }
+      const data = { project_id: projectId, total }
+      const event = changeEvent(services, change, knownEventTypes.imported, data)
       if (trial !== "none") {
         const userIds = memberships.map(({ userId }) => userId)
         const found = yield* store.list(projectId, { after: undefined, limit: total, userIds })
-        const change = { _tag: "Import", size: total } as const
-        const events = yield* previewEvents(store, trial, event, change)
-        return { total, ...countImport(memberships, found), events }
+        const size = { _tag: "Import", size: total } as const
+        const events = yield* previewEvents(store, trial, event, size)
+        const result: ImportResult = { total, ...countImport(memberships, found), events }
+        return result
       }
-      const once = yield* readOnce(project, asked, knownEventTypes.imported, memberships)
-      const changed = { ...asked, event, memberships, once }
-      yield* reportChange(services, changed, yield* store.import(changed))
-      return { total }
+      yield* reportChange(services, change, yield* store.import({ ...change, event, memberships }))
+      const result: ImportResult = { total }
+      return result
     }),
 
     extend: makeExtend(services),
 
     ...makeBulkChanges(services, settings),
 
-    update: Effect.fnUntraced(function* (input, originInput = hostOrigin) {
-      const given = copyOwn(input)
-      const at = yield* currentUnixMillis
-      const projectId = yield* readProjectId(given.projectId)
-      const userId = yield* readBranded("userId", UserId, given.userId)
-      const patch = yield* readArgument("metadata", metadataPatchSetting, given.metadata)
-      const reason = yield* readReason(given)
-      const origin = yield* readOrigin(originInput)
-      const asked = { projectId, origin, reason, at }
+    update: Effect.fnUntraced(function* (
+      { metadata: patch, projectId, reason, userId }: Decoded<typeof membershipUpdate>,
+      context: ChangeContext,
+    ) {
+      const change = { ...context, projectId, reason }
+      const { at, once } = context
       const data = { project_id: projectId, user_id: userId }
-      const once = yield* readOnce(given, asked, knownEventTypes.updated, data, patch)
       const attempt = Effect.gen(function* () {
         const before = yield* store.find(projectId, userId)
         const metadata = applyMetadataPatch(before.metadata, patch)
         if (metadata === undefined) return yield* tooMuchMetadata
-        const event = changeEvent(services, asked, knownEventTypes.updated, data)
         const updated = withState({ ...before, metadata }, at)
-        const changed = {
-          ...asked,
-          event,
+        const result = yield* store.setMetadata({
+          ...change,
+          event: changeEvent(services, change, knownEventTypes.updated, data),
           userId,
           metadata,
           expected: before.metadata,
           once: once && { ...once, answer: JSON.stringify(updated) },
-        }
-        const result = yield* store.setMetadata(changed)
+        })
         if (isReplayedResponse(result)) return result
-        yield* reportChange(services, changed, result)
+        yield* reportChange(services, context, result)
         return updated
       })
       const repeated = repeatUntilMade(
         "The membership",
         Effect.catchTag(attempt, "MetadataConflict", () => Effect.undefined),
       )
-      const made = yield* madeOrRecalled(services, { projectId, once }, repeated)
-      yield* notifyReplay({ once }, made)
+      const made = yield* madeOrRecalled(services, change, repeated)
+      yield* notifyReplay(context, made)
       return isReplayedResponse(made) ? parseMembership(made) : made
     }),
 
-    end: Effect.fnUntraced(function* (input, originInput = hostOrigin) {
-      const member = copyOwn(input)
-      const at = yield* currentUnixMillis
-      const projectId = yield* readProjectId(member.projectId)
-      const userId = yield* readBranded("userId", UserId, member.userId)
-      const reason = yield* readReason(member)
-      const origin = yield* readOrigin(originInput)
+    end: Effect.fnUntraced(function* (
+      { projectId, reason, userId }: Decoded<typeof ending>,
+      context: ChangeContext,
+    ) {
+      const change = { ...context, projectId, reason }
       const data = { project_id: projectId, user_id: userId }
-      const asked = { projectId, origin, reason, at }
-      const once = yield* readOnce(member, asked, knownEventTypes.ended, data)
-      const changed = {
-        ...asked,
-        event: changeEvent(services, asked, knownEventTypes.ended, data),
-        userId,
-        once,
-      }
-      yield* reportChange(services, changed, yield* store.end(changed))
+      const event = changeEvent(services, change, knownEventTypes.ended, data)
+      yield* reportChange(services, context, yield* store.end({ ...change, event, userId }))
     }),
 
     move: makeMove(services, settings.userIds),
 
-    erase: Effect.fnUntraced(function* (input, originInput) {
-      const { idempotencyKey, projectId: project, userId: user } = copyOwn(input)
-      const projectId = yield* readProjectId(project)
-      const userId = yield* readBranded("userId", UserId, user)
-      const now = yield* readChangeContext(originInput)
-      const occasion = yield* attachIdempotencyKey(now, idempotencyKey, "erase", projectId, userId)
-      const asked = { ...occasion, projectId, reason: undefined }
+    erase: Effect.fnUntraced(function* (
+      { projectId, userId }: Decoded<typeof ofMember>,
+      context: ChangeContext,
+    ) {
+      const change = { ...context, projectId, reason: undefined }
       const data = { project_id: projectId, user_id: null }
-      const changed = {
-        ...asked,
-        event: changeEvent(services, asked, knownEventTypes.ended, data),
-        userId,
-      }
-      const erased = yield* store.erase(changed)
-      if (erased !== undefined) yield* reportChange(services, changed, erased)
+      const event = changeEvent(services, change, knownEventTypes.ended, data)
+      const erased = yield* store.erase({ ...change, event, userId })
+      if (erased !== undefined) yield* reportChange(services, context, erased)
     }),
   }
 })
@@ -364,21 +302,10 @@ export interface MembershipsOptions extends Setting.InputOf<typeof membershipsOp
 export interface MembershipsSettings extends Setting.OutputOf<typeof membershipsOptions> {}
 
 /** A membership to create or to set. */
-export interface Granting extends Member, Changing {
-  /** When it is to end, or has ended. */
-  readonly endDate: EndDateInput
-  /**
-   * Up to 16 texts of 1 to 255 characters by name, such as `{ plan: "gold" }`. They replace those of the membership; by
-   * default, these stay.
-   */
-  readonly metadata?: Metadata | undefined
-}
+export interface Granting extends HostInputOf<typeof newMembership>, Repeatable {}
 
 /** Memberships of a project to create or to set. */
-export interface Importing extends InProject, Trying {
-  /** Up to 10,000 memberships of different users. */
-  readonly memberships: ReadonlyArray<ImportRow>
-}
+export interface Importing extends HostInputOf<typeof imported>, Repeatable {}
 
 /** The result of an import, or of its dry run. */
 export interface ImportResult extends Partial<ImportCounts> {
@@ -389,10 +316,10 @@ export interface ImportResult extends Partial<ImportCounts> {
 }
 
 /** A change of metadata. */
-export interface Updating extends Member, Changing {
-  /** New texts by name, and `null` for what is removed; other names stay. */
-  readonly metadata: MetadataPatch
-}
+export interface Updating extends HostInputOf<typeof membershipUpdate>, Repeatable {}
+
+/** A membership to remove. */
+interface Ending extends HostInputOf<typeof ending>, Repeatable {}
 
 type Failure = InvalidInput | StoreUnavailable
 
@@ -433,7 +360,7 @@ export class Memberships extends Context.Service<
     readonly createProject: (
       projectId: string,
       origin?: OriginInput,
-      creation?: Pick<Changing, "idempotencyKey">,
+      creation?: Repeatable,
     ) => Effect.Effect<ProjectSummary, ChangeFailure>
 
     /**
@@ -448,7 +375,7 @@ export class Memberships extends Context.Service<
     readonly deleteProject: (
       projectId: string,
       origin?: OriginInput,
-      deletion?: Pick<Changing, "idempotencyKey">,
+      deletion?: Repeatable,
     ) => Effect.Effect<void, ChangeFailure | ProjectNotFound>
 
     /** Returns a project. Fails with `ProjectNotFound`. */
@@ -547,7 +474,7 @@ export class Memberships extends Context.Service<
 
     /** Removes a membership. Fails with `MembershipNotFound`. */
     readonly end: (
-      member: Member & Changing,
+      member: Ending,
       origin?: OriginInput,
     ) => Effect.Effect<void, ChangeFailure | MembershipNotFound>
 
@@ -587,7 +514,7 @@ export class Memberships extends Context.Service<
      * Fails with `ProjectNotFound`.
      */
     readonly erase: (
-      member: Member & Pick<Changing, "idempotencyKey">,
+      member: Member & Repeatable,
       origin?: OriginInput,
     ) => Effect.Effect<void, ChangeFailure | ProjectNotFound>
 
@@ -651,11 +578,52 @@ export class Memberships extends Context.Service<
 >()("@tenure/core/Memberships") {
   static readonly layer = (
     settings: MembershipsSettings = Setting.parse(membershipsOptions),
-  ): Layer.Layer<Memberships, never, MembershipStore> => Layer.effect(Memberships, make(settings))
+  ): Layer.Layer<Memberships | MembershipActs, never, MembershipStore> =>
+    Layer.provideMerge(
+      Layer.effect(Memberships, Effect.map(MembershipActs, makeMethods)),
+      Layer.effect(MembershipActs, makeActs(settings)),
+    )
 }
 
-const make = Effect.fnUntraced(function* (settings: MembershipsSettings) {
-  const changes = yield* makeChanges(settings)
+const makeActs = Effect.fnUntraced(function* (settings: MembershipsSettings) {
   const queries = makeMembershipQueries(yield* MembershipStore, settings)
-  return checkNames<Memberships["Service"]>(membershipFields, { ...changes, ...queries })
+  return { ...(yield* makeChanges(settings)), ...queries }
 })
+
+/** What the methods do once their arguments are read. The HTTP API reads them from requests. */
+export class MembershipActs extends Context.Service<
+  MembershipActs,
+  Effect.Success<ReturnType<typeof makeActs>>
+>()("@tenure/core/MembershipActs") {}
+
+const makeMethods = (acts: MembershipActs["Service"]): Memberships["Service"] => {
+  const createProject = changingMethod("createProject", ofProject, acts.createProject)
+  const deleteProject = changingMethod("deleteProject", ofProject, acts.deleteProject)
+  const findProject = readingMethod(ofProject, acts.findProject)
+  const listProjects = readingMethod(projectsPage, acts.listProjects)
+  return checkNames<Memberships["Service"]>(membershipNames, {
+    createProject: (projectId, origin, creation = {}) =>
+      createProject({ ...copyOwn(creation), projectId }, origin),
+    deleteProject: (projectId, origin, deletion = {}) =>
+      deleteProject({ ...copyOwn(deletion), projectId }, origin),
+    findProject: (projectId) => findProject({ projectId }),
+    listProjects: (page = {}) => listProjects(page),
+    grant: changingMethod("grant", newMembership, acts.grant),
+    import: changingMethod("import", imported, acts.import),
+    extend: changingMethod("extend", extension, acts.extend),
+    extendAll: changingMethod("extendAll", bulkExtension, acts.extendAll),
+    undoBulkExtension: changingMethod("undoBulkExtension", undoing, acts.undoBulkExtension),
+    bulkExtensions: readingMethod(bulkExtensionsPage, acts.bulkExtensions),
+    update: changingMethod("update", membershipUpdate, acts.update),
+    end: changingMethod("end", ending, acts.end),
+    move: changingMethod("move", moving, acts.move),
+    erase: changingMethod("erase", ofMember, acts.erase),
+    find: readingMethod(ofMember, acts.find),
+    isActive: readingMethod(possibleMember, acts.isActive),
+    list: readingMethod(membershipsPage, acts.list),
+    listEnding: readingMethod(endingPage, acts.listEnding),
+    countEnds: readingMethod(endsCount, acts.countEnds),
+    recordShown: changingMethod("recordShown", disclosure, acts.recordShown),
+    history: readingMethod(historyPage, acts.history),
+  })
+}

@@ -71,13 +71,28 @@ const entriesOf = <A>(
     },
   )
 
+const valueJson = { type: "string", pattern: metadataValuePattern.source }
+
+const jsonOf = (value: Setting.JsonSchema): Setting.JsonSchema => ({
+  type: "object",
+  propertyNames: { pattern: metadataNamePattern.source },
+  additionalProperties: value,
+  maxProperties: maxMetadata,
+})
+
 /** An argument or a field with metadata. */
-export const metadataSetting = entriesOf<string>(isText, textFormat)
+export const metadataSetting = Setting.inJson(
+  entriesOf<string>(isText, textFormat),
+  jsonOf(valueJson),
+)
 
 /** An argument or a field with a change of metadata. */
-export const metadataPatchSetting = entriesOf<string | null>(
-  (value) => value === null || isText(value),
-  `${textFormat}, or null to remove it`,
+export const metadataPatchSetting = Setting.inJson(
+  entriesOf<string | null>(
+    (value) => value === null || isText(value),
+    `${textFormat}, or null to remove it`,
+  ),
+  jsonOf({ anyOf: [valueJson, { const: null }] }),
 )
 
 /** Changes metadata. Returns `undefined` if it would have too many names. */

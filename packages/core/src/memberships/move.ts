@@ -2,44 +2,24 @@
 
 import * as Effect from "effect/Effect"
 import {
-  type IdempotencyConflict,
-  type OriginInput,
-  hostOrigin,
+  type ChangeContext,
   isReplayedResponse,
   notifyReplay,
-  readOrigin,
   repeatUntilMade,
 } from "../base/change-context.ts"
-import { InvalidInput, type StoreUnavailable } from "../base/errors.ts"
-import { invalidArgument, readBranded, readProjectId } from "../base/input.ts"
-import { currentUnixMillis } from "../base/time.ts"
-import { copyOwn } from "../base/values.ts"
+import { InvalidInput } from "../base/errors.ts"
+import type { Repeatable } from "../base/host-method.ts"
+import { invalidArgument } from "../base/input.ts"
+import type { Decoded, HostInputOf } from "../base/operation-input.ts"
 import { type EventDraft, knownEventTypes } from "../events/event.ts"
 import { EndDate, formatEndDate } from "./end-date.ts"
-import {
-  type ChangeServices,
-  type Changing,
-  changeEvent,
-  madeOrRecalled,
-  readOnce,
-  readReason,
-  reportChange,
-} from "./extensions.ts"
-import {
-  type Member,
-  type Membership,
-  type MembershipEnd,
-  type MembershipNotFound,
-  UserId,
-  type UserIdRule,
-} from "./membership.ts"
+import { type ChangeServices, changeEvent, madeOrRecalled, reportChange } from "./extensions.ts"
+import type { moving } from "./inputs.ts"
+import type { Membership, MembershipEnd, UserId, UserIdRule } from "./membership.ts"
 import { applyMetadataPatch, maxMetadata, noMetadata } from "./metadata.ts"
 
 /** A membership to move. */
-export interface Moving extends Member, Changing {
-  /** The user id to move it to, with or without a membership. */
-  readonly to: string
-}
+export interface Moving extends HostInputOf<typeof moving>, Repeatable {}
 
 /** What a move changes. */
 export type MovedMembership = Pick<Membership, "endDate" | "metadata">
@@ -70,7 +50,7 @@ const inOrder = (ended: EventDraft, granted: EventDraft) =>
     ? { ended, granted }
     : { ended: { ...ended, id: granted.id }, granted: { ...granted, id: ended.id } }
 
-/** Makes the method `move`. */
+/** Makes the act `move`. */
 export const makeMove = (services: ChangeServices, userIds: UserIdRule) => {
   const { store } = services
 
@@ -78,24 +58,14 @@ export const makeMove = (services: ChangeServices, userIds: UserIdRule) => {
     Effect.catchTag(store.find(projectId, userId), "MembershipNotFound", () => Effect.undefined)
 
   return Effect.fnUntraced(function* (
-    input: Moving,
-    originInput: OriginInput = hostOrigin,
-  ): Effect.fn.Return<
-    MembershipEnd,
-    InvalidInput | StoreUnavailable | IdempotencyConflict | MembershipNotFound
-  > {
-    const moving = copyOwn(input)
-    const at = yield* currentUnixMillis
-    const projectId = yield* readProjectId(moving.projectId)
-    const userId = yield* readBranded("userId", UserId, moving.userId)
-    const to = yield* readBranded("to", UserId, moving.to)
+    { projectId, reason, to, userId }: Decoded<typeof moving>,
+    context: ChangeContext,
+  ) {
     if (!userIds.is(to)) return yield* invalidArgument("to", userIds.expected)
     if (to === userId) return yield* sameUser
-    const reason = yield* readReason(moving)
-    const origin = yield* readOrigin(originInput)
-    const asked = { projectId, origin, reason, at }
+    const change = { ...context, projectId, reason }
+    const { once } = context
     const data = { project_id: projectId, user_id: userId, moved_to: to }
-    const once = yield* readOnce(moving, asked, knownEventTypes.ended, data)
     const attempt = Effect.gen(function* () {
       const expected = {
         from: yield* store.find(projectId, userId),
@@ -105,8 +75,8 @@ export const makeMove = (services: ChangeServices, userIds: UserIdRule) => {
       if (joined === undefined) return yield* tooMuchMetadata
       const { endDate, metadata } = joined
       const { ended, granted } = inOrder(
-        changeEvent(services, asked, knownEventTypes.ended, data),
-        changeEvent(services, asked, knownEventTypes.granted, {
+        changeEvent(services, change, knownEventTypes.ended, data),
+        changeEvent(services, change, knownEventTypes.granted, {
           project_id: projectId,
           user_id: to,
           moved_from: userId,
@@ -114,7 +84,7 @@ export const makeMove = (services: ChangeServices, userIds: UserIdRule) => {
         }),
       )
       const changed = {
-        ...asked,
+        ...change,
         event: ended,
         granted,
         userId,
@@ -133,9 +103,10 @@ export const makeMove = (services: ChangeServices, userIds: UserIdRule) => {
       "The membership",
       Effect.catchTag(attempt, "MoveConflict", () => Effect.undefined),
     )
-    const made = yield* madeOrRecalled(services, { projectId, once }, repeated)
-    yield* notifyReplay({ once }, made)
+    const made = yield* madeOrRecalled(services, change, repeated)
+    yield* notifyReplay(context, made)
     const endDate = isReplayedResponse(made) ? EndDate(Number(made.answer)) : made
-    return { projectId, userId: to, endDate }
+    const moved: MembershipEnd = { projectId, userId: to, endDate }
+    return moved
   })
 }

@@ -3,7 +3,7 @@ import { afterAll, describe, expect, it } from "vitest"
 import type { Fields } from "../../src/base/field-names.ts"
 import { createTenure } from "../../src/index.ts"
 import { toPrincipal } from "../../src/keys/identity.ts"
-import { membershipFields } from "../../src/memberships/inputs.ts"
+import { membershipNames } from "../../src/memberships/inputs.ts"
 import { eventNames, webhookNames } from "../../src/webhooks/inputs.ts"
 
 const tenure = await createTenure({
@@ -48,7 +48,7 @@ const spellings = (name: string): ReadonlyArray<string> =>
   ].filter((spelling) => spelling !== name)
 
 const services = [
-  ["memberships", tenure.memberships, membershipFields.methods],
+  ["memberships", tenure.memberships, membershipNames.methods],
   ["webhooks", tenure.webhooks, webhookNames.methods],
   ["events", tenure.events, eventNames.methods],
 ] as const

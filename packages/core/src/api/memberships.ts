@@ -1,0 +1,664 @@
+/** The operations on memberships. */
+
+import * as Result from "effect/Result"
+import { InvalidInput } from "../base/errors.ts"
+import { brandedText, requestInstantFormat, shownInstant } from "../base/input.ts"
+import {
+  type Input,
+  type RequestInput,
+  chosenBy,
+  input,
+  lettersOf,
+  ownOf,
+} from "../base/operation-input.ts"
+import * as Setting from "../base/setting.ts"
+import { instantPattern } from "../base/time.ts"
+import { EventId } from "../events/event.ts"
+import type { BulkExtensionNotFound } from "../memberships/bulk-extension.ts"
+import {
+  type EndDate,
+  type InvalidEndDate,
+  bulkModeNames,
+  decodeEndDate,
+  parseEndDate,
+} from "../memberships/end-date.ts"
+import { dayText } from "../memberships/ends.ts"
+import {
+  bulkDateFields,
+  bulkDurationGoal,
+  dateFields,
+  dateGoal,
+  durationFields,
+  durationGoal,
+  fixedDuration,
+  grantFields,
+  leftOut,
+  memberPath,
+  modeSetting,
+  projectPath,
+  reasonFields,
+  dateSetting,
+  requestText,
+  trialFields,
+  updateFields,
+} from "../memberships/inputs.ts"
+import {
+  type MembershipNotFound,
+  type MembershipState as State,
+  UserId,
+  UserIdPrefix,
+  membershipStates,
+  parseUserIds,
+  userIdPattern,
+  userIdsFormat,
+} from "../memberships/membership.ts"
+import { type MembershipChange, auditPage } from "./audit.ts"
+import { counted, declareOperations, pageFields, paged, plain } from "./declaration.ts"
+import type { Instant, Int, Uuid } from "./types.ts"
+
+/** Whether the end date is over. */
+export type MembershipState = State
+
+export interface Membership {
+  /**
+   * The id of the user, as the host has it. Neither . nor ..
+   * @pattern ^[!-~]{1,128}$
+   * @example "1001"
+   */
+  readonly user_id: string
+  readonly end_date: Instant
+  readonly state: MembershipState
+  /**
+   * What was noted of a membership: an object of at most 16 texts of 1 to 255 characters by name, and names of 1 to 40 letters,
+   * digits and _.-, a letter first.
+   * @maxProperties 16
+   * @example {"plan":"gold"}
+   */
+  readonly metadata: Readonly<Record<string, string>>
+}
+
+/** Previewed webhooks. */
+export interface EventsPreview {
+  readonly total: Int
+  /**
+   * How many webhooks, by the type of their event.
+   * @example {"membership.extended":1}
+   */
+  readonly by_type: Readonly<Record<string, Int>>
+  /**
+   * The first ten.
+   * @maxItems 10
+   */
+  readonly first: ReadonlyArray<{
+    /** The id of the webhook. */
+    readonly webhook_id: Uuid
+    /** @example "https://receiver.example/" */
+    readonly url: string
+    /**
+     * The type of an event.
+     * @example "payment.completed"
+     */
+    readonly type: string
+    /** What would be sent. The time, the id of the request and the sequence number are not final. */
+    readonly body: Readonly<Record<string, unknown>>
+  }>
+}
+
+interface WithEvents {
+  /** Of a dry run with `events`, the webhooks that the request would send at once. */
+  readonly events?: EventsPreview
+}
+
+export interface Extended extends WithEvents {
+  readonly new_end_date: Instant
+  /** The same date, of an extension by a duration. */
+  readonly end_date?: Instant
+}
+
+/** What a dry run of a change of all memberships shows. */
+export interface BulkExtensionUndoing extends WithEvents {
+  /** Of a dry run, the number of memberships that would end earlier than they do now. */
+  readonly would_shorten?: Int
+  /** Of a dry run, the number of memberships that have ended and would be active again. */
+  readonly would_reactivate?: Int
+  /** Of a dry run, the number of memberships that would end at the last instant of the year 9999, and do not now. */
+  readonly would_be_capped?: Int
+  /** The number of memberships of the project. */
+  readonly total?: Int
+  /** Of a dry run, up to ten memberships that would end at another date. */
+  readonly examples?: ReadonlyArray<{
+    readonly user_id: Membership["user_id"]
+    readonly end_date: Instant
+    readonly would_end: Instant
+  }>
+}
+
+export interface BulkExtended extends BulkExtensionUndoing {
+  /** The new end date, of an extension to a date. */
+  readonly new_end_date?: Instant
+  /**
+   * The duration, of an extension by one.
+   * @example "P3D"
+   */
+  readonly extend_by?: string
+}
+
+export interface BulkExtensionRecord {
+  /**
+   * The id of its event.
+   * @example "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+   */
+  readonly id: string
+  readonly mode: "set" | "never_shorten" | "extend_by"
+  readonly end_date: Instant | null
+  /** @example "P3D" */
+  readonly extend_by: string | null
+  readonly at: Instant
+  readonly reason: string | null
+  readonly key_id: string | null
+  readonly request_id: string | null
+  /** The number of memberships then. */
+  readonly total: Int
+  readonly undone_at: Instant | null
+  /** The id of the API key, or of whom else the host named. */
+  readonly undone_by: string | null
+}
+
+/**
+ * A day in UTC.
+ * @pattern ^\d{4}-\d{2}-\d{2}$
+ * @example "2099-01-31"
+ */
+export type Day = string
+
+/**
+ * A number of memberships.
+ * @integer
+ * @minimum 0
+ */
+type Members = number
+
+export interface EndCounts {
+  /** When the memberships were counted. */
+  readonly at: Instant
+  readonly total: Members
+  readonly active: Members
+  readonly expired: Members
+  /** Memberships that end on the day of `at`, with those that have ended on it. */
+  readonly ends_today: Members
+  /** Active memberships that end within seven times 24 hours: those that the list has with `ending_before`. */
+  readonly ends_in_7_days: Members
+  /** @maxItems 400 */
+  readonly days: ReadonlyArray<{
+    readonly day: Day
+    /** Memberships that end on this day, or have ended. */
+    readonly ends: Members
+    /**
+     * Memberships that were extended or granted on this day, each by itself, by the audit trail: null if that is not kept any
+     * more, or too long to be counted.
+     */
+    readonly extended: Members | null
+  }>
+}
+
+export interface ImportPreview {
+  /** Of a dry run, the number of memberships that would be created. */
+  readonly would_grant: Int
+  /** Of a dry run, the number of memberships that would end earlier than they do now. */
+  readonly would_shorten: Int
+  /** Of a dry run, the number of memberships that would keep their end date. */
+  readonly would_stay: Int
+  readonly events?: EventsPreview
+}
+
+const project = "/v2/projects/:project_id"
+const all = `${project}/memberships` as const
+const one = `${all}/:user_id` as const
+const bulk = `${project}/bulk-extensions` as const
+
+const userIdJson = { type: "string", pattern: userIdPattern.source }
+
+/** The id of a user in a path. No member has one in another form. */
+const memberId: Setting.Setting<string, UserId, Pick<MembershipNotFound, "_tag">> = {
+  expected: UserId.expected,
+  json: userIdJson,
+  read: (given) =>
+    typeof given === "string" && UserId.is(given)
+      ? Result.succeed(given)
+      : Result.fail({ _tag: "MembershipNotFound" }),
+}
+
+/** The path parameters of operations on a member. */
+const membershipPath = {
+  ...projectPath,
+  /**
+   * The id of the user, as the host has it. Neither . nor ..
+   * @example "1001"
+   */
+  userId: memberId,
+}
+
+/** A member, without further fields. */
+const ofMembership = input(membershipPath, {})
+
+/** The path parameters of an extension. A date in the past is an error before a user id in the wrong form. */
+const extensionPath = {
+  ...projectPath,
+  /**
+   * The id of the user, as the host has it. Neither . nor ..
+   * @example "1001"
+   */
+  userId: Setting.inJson(
+    Setting.string(UserId.expected, () => true),
+    userIdJson,
+  ),
+}
+
+// A client that sends it hopes for a protection that it would not get.
+const forOne = leftOut(undefined, "left out: it is for one membership")
+
+const known = new Set([
+  "extend",
+  "extend_by",
+  "from",
+  "expected_end_date",
+  "dry_run",
+  "events",
+  "reason",
+  "mode",
+])
+
+/** The right names by their letters. The contract has only `extend`, and `from` can be written in one way only. */
+const rightNames = new Map([
+  ...[...known]
+    .filter((name) => name !== "extend" && name !== "from")
+    .map((name) => [lettersOf(name), name] as const),
+  [lettersOf(bulkModeNames.neverShorten), `mode": "${bulkModeNames.neverShorten}`] as const,
+])
+
+/**
+ * Returns the error for another spelling, such as `dryRun`: the client hopes for a protection that it would not get. By the
+ * contract, all other fields are ignored.
+ */
+const misspelledIn = (body: object): InvalidInput | undefined => {
+  for (const name of Object.keys(body)) {
+    const right = known.has(name) ? undefined : rightNames.get(lettersOf(name))
+    if (right !== undefined)
+      return new InvalidInput({ field: name, problem: `must be written "${right}"` })
+  }
+  return undefined
+}
+
+/** Declares an extension to a date or by a duration. Misspelled fields are refused, after an invalid date. */
+const toDateOrBy = <I1, O1, E1, I2, O2, E2>(
+  toDate: Input<I1, O1, E1>,
+  byDuration: Input<I2, O2, E2>,
+): RequestInput<O1 | O2, E1 | E2 | InvalidEndDate> => {
+  const declared = chosenBy("by", toDate, byDuration)
+  return {
+    ...declared,
+    fromRequest: (path, body, source, isOpen) => {
+      const misspelled = misspelledIn(body)
+      if (misspelled === undefined) return declared.fromRequest(path, body, source, isOpen)
+      return Object.hasOwn(body, "extend_by")
+        ? Result.fail(misspelled)
+        : Result.flatMap(decodeEndDate(ownOf(body, "extend")), () => Result.fail(misspelled))
+    },
+  }
+}
+
+/**
+ * How a membership is extended.
+ * @example { "extend": 4070908800000 }
+ */
+const extension = toDateOrBy(
+  input(extensionPath, { ...dateGoal, ...dateFields }),
+  input(extensionPath, { ...durationGoal, ...durationFields }),
+)
+
+/**
+ * How all memberships of a project are extended.
+ * @example { "extend": 4070908800000 }
+ */
+const bulkExtension = toDateOrBy(
+  input(projectPath, {
+    ...dateGoal,
+    expectedEndDate: forOne,
+    ...trialFields,
+    ...reasonFields,
+    ...bulkDateFields,
+  }),
+  input(projectPath, {
+    ...bulkDurationGoal,
+    ...trialFields,
+    ...reasonFields,
+    from: forOne,
+    expectedEndDate: forOne,
+  }),
+)
+
+/** The id of a bulk extension. None has an id in another form than an event's. */
+const bulkExtensionId: Setting.Setting<string, EventId, Pick<BulkExtensionNotFound, "_tag">> = {
+  expected: EventId.expected,
+  json: { type: "string" },
+  wire: "bulk_extension_id",
+  read: (given) =>
+    typeof given === "string" && EventId.is(given)
+      ? Result.succeed(given)
+      : Result.fail({ _tag: "BulkExtensionNotFound" }),
+}
+
+const undo = input(
+  {
+    ...projectPath,
+    /** @example "6ba7b810-9dad-41d1-80b4-00c04fd430c8" */
+    id: bulkExtensionId,
+  },
+  { ...reasonFields, ...trialFields },
+)
+
+/** A page of bulk extensions. */
+const bulkExtensionsQuery = input(projectPath, {
+  ...pageFields,
+  /** The cursor that the page before has as `next`; without it, the first page. */
+  after: Setting.optional(brandedText(EventId)),
+})
+
+/** A date in a query: 13 digits are text there. */
+const dateInQuery = Setting.inJson(
+  Setting.custom<string, EndDate>(
+    requestInstantFormat,
+    (given) =>
+      parseEndDate(typeof given === "string" && /^\d{13}$/.test(given) ? Number(given) : given),
+    shownInstant,
+  ),
+  { type: "string" },
+)
+
+/** The days to count, and the extension that the count assumes. */
+const endsQuery = input(projectPath, {
+  /** The first day. By default, 59 days before `to`; without that, 14 days before today. */
+  from: Setting.optional(dayText),
+  /** The last day, less than 400 days later. By default, 59 days after `from`; without that, 45 days after today. */
+  to: Setting.optional(dayText),
+  /**
+   * Counts as if all memberships had been extended to this date, in either format of `extend`. Nothing is changed.
+   * @example "2099-01-01T00:00:00.000Z"
+   */
+  extend: Setting.optional(dateInQuery),
+  /**
+   * Counts as if all memberships had been extended by this duration.
+   * @example "P3D"
+   */
+  extendBy: Setting.optional(fixedDuration),
+  /** With `extend`: whether memberships that end later are set, too, or left as they are. The default is the server's. */
+  mode: Setting.optional(modeSetting),
+})
+
+const truth = new Map([
+  ["true", true],
+  ["false", false],
+])
+
+/** A parameter in the query of a change. */
+export const queryFlag = Setting.withDefault(
+  Setting.inJson(
+    Setting.custom<boolean>('one of "true", "false"', (given) => truth.get(String(given))),
+    { type: "string", enum: ["true", "false"] },
+  ),
+  false,
+)
+
+/** The query of an import, whose body has lines. */
+const importQuery = input(projectPath, {
+  /** With `true`, the lines are judged, and nothing is changed. */
+  dryRun: queryFlag,
+  /** With `true`, a dry run returns the webhooks that the import would send. */
+  events: queryFlag,
+})
+
+/**
+ * A JSON object in each line, with `user_id` and `end_date`: a date, which may be over, in either format of `extend`; perhaps
+ * with `metadata`, as of a grant. At most 10,000 lines and 2 MiB, sent unquoted.
+ * @example "{\"user_id\":\"1001\",\"end_date\":\"2099-01-01T00:00:00.000Z\"}\n{\"user_id\":\"1002\",\"end_date\":4070908800000}\n"
+ */
+const importLines = { mediaType: "application/x-ndjson", json: { type: "string" } } as const
+
+const parseListedIds = (given: unknown): ReadonlyArray<UserId> | undefined =>
+  typeof given === "string"
+    ? parseUserIds(given.split(",").map((id) => id.replaceAll(/%2[5c]/gi, decodeURIComponent)))
+    : undefined
+
+/** A page of memberships. */
+const membershipsQuery = input(projectPath, {
+  ...pageFields,
+  state: Setting.optional(Setting.oneOf(membershipStates)),
+  /**
+   * Only the memberships of these users: at most 1,000 user ids, each 1 to 128 visible characters of ASCII, and not . or ..,
+   * joined by commas. In an id, a comma is written %2C and a percent sign %25.
+   * @example "1001,1002"
+   */
+  userIds: Setting.optional(
+    Setting.inJson(
+      Setting.custom<string, ReadonlyArray<UserId>>(
+        `${userIdsFormat}, joined by commas; in an id, a comma is written %2C and a percent sign %25`,
+        parseListedIds,
+      ),
+      { type: "string" },
+    ),
+  ),
+  /**
+   * Only the memberships of users whose ids start with this text, also with `state`. Not with `user_ids`.
+   * @example "10"
+   */
+  prefix: Setting.optional(requestText(UserIdPrefix, userIdJson)),
+  /**
+   * Only active memberships that end before this time, soonest first. Not with `state`, `user_ids` or `prefix`.
+   * @example "2099-01-01T00:00:00.000Z"
+   */
+  endingBefore: Setting.optional(
+    Setting.inJson(
+      Setting.custom<string, EndDate>(
+        "a time such as 2027-01-01T00:00:00.000Z",
+        (given) => (typeof given === "string" ? parseEndDate(given) : undefined),
+        shownInstant,
+      ),
+      { type: "string", pattern: instantPattern.source },
+    ),
+  ),
+})
+
+const grant = input(memberPath, {
+  /**
+   * A date, which may be over: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ.
+   * @example "2099-01-01T00:00:00.000Z"
+   */
+  endDate: dateSetting,
+  ...grantFields,
+})
+
+const membershipUpdate = input(membershipPath, updateFields)
+
+const end = input(membershipPath, {
+  /** Whether to erase the person, which needs the role `admin`. */
+  erase: queryFlag,
+})
+
+/**
+ * Memberships
+ *
+ * Who is a member of a project, and until when.
+ */
+export const membershipOperations = declareOperations({
+  /**
+   * Extend a membership
+   *
+   * Sets the end date of a membership, which may have expired. `new_end_date` is the end date afterwards: with the mode
+   * `never_shorten`, it may be later than `extend`.
+   */
+  extend: {
+    method: "PATCH",
+    pattern: `${one}/extend`,
+    role: "client",
+    isContract: true,
+    input: extension,
+    reply: counted<Extended>("The membership was extended."),
+    errors: ["MembershipNotFound", "EndDateConflict", "InvalidEndDate", "EndDateNotInFuture"],
+  },
+  /**
+   * Extend all memberships
+   *
+   * Sets the end date of all memberships of a project. `total` is the number of memberships whose end date was set.
+   */
+  extendAll: {
+    method: "PATCH",
+    pattern: `${all}/extend`,
+    role: "client",
+    isContract: true,
+    input: bulkExtension,
+    reply: counted<BulkExtended>("All memberships of the project were extended."),
+    errors: ["InvalidEndDate", "EndDateNotInFuture"],
+  },
+  /**
+   * List bulk extensions
+   *
+   * Returns the extensions of all memberships, newest first, also undone ones.
+   */
+  bulkExtensions: {
+    method: "GET",
+    pattern: bulk,
+    role: "client",
+    input: bulkExtensionsQuery,
+    reply: paged<ReadonlyArray<BulkExtensionRecord>>(
+      "The bulk extensions of the project, newest first.",
+    ),
+    errors: [],
+  },
+  /**
+   * Undo a bulk extension
+   *
+   * Changes every end date to what it would be without the bulk extension. Later changes to plain members are kept.
+   */
+  undoBulkExtension: {
+    method: "POST",
+    pattern: `${bulk}/:bulk_extension_id/undo`,
+    role: "operator",
+    input: undo,
+    reply: counted<BulkExtensionUndoing>("The bulk extension was undone."),
+    errors: ["BulkExtensionNotFound", "BulkExtensionUndone", "BulkExtensionSettled"],
+  },
+  /**
+   * Count memberships by the day of their end
+   *
+   * Returns how many memberships of a project are active, and how many end on each day in UTC, counted at this moment. It reads
+   * all memberships, so a server counts for one request at a time, and requests for the same wait for one count; if too many
+   * different ones wait, it responds with 503.
+   */
+  ends: {
+    method: "GET",
+    pattern: `${project}/ends`,
+    role: "client",
+    input: endsQuery,
+    reply: plain<EndCounts>("How many memberships end on each day."),
+    errors: ["InvalidEndDate", "EndDateNotInFuture"],
+  },
+  /**
+   * Import memberships
+   *
+   * Creates memberships of different users, or sets the end dates of those that exist: all of them, or none. `total` is the
+   * number of lines.
+   */
+  import: {
+    method: "POST",
+    pattern: `${all}/import`,
+    role: "operator",
+    maxBodyBytes: 2_097_152,
+    input: importQuery,
+    // The operation reads its body itself. Its input is in the query.
+    lines: importLines,
+    reply: counted<ImportPreview | null>("The memberships were imported."),
+    errors: ["InvalidLines"],
+  },
+  /**
+   * List memberships
+   *
+   * Returns the memberships of a project in the order of their user ids, compared as text; with `state`, only those that are
+   * active, or only those that have expired. With `ending_before`, they are in the order of their end dates, and a page may
+   * have fewer than `limit`, or none, before the last.
+   */
+  list: {
+    method: "GET",
+    pattern: all,
+    role: "client",
+    input: membershipsQuery,
+    reply: paged<ReadonlyArray<Membership>>("The memberships of the project."),
+    errors: [],
+  },
+  /**
+   * Get a membership
+   *
+   * Returns a membership.
+   */
+  get: {
+    method: "GET",
+    pattern: one,
+    role: "client",
+    input: ofMembership,
+    reply: plain<Membership>("The membership."),
+    errors: ["MembershipNotFound"],
+  },
+  /**
+   * Grant a membership
+   *
+   * Creates a membership, or sets the end date of an existing one.
+   */
+  grant: {
+    method: "PUT",
+    pattern: one,
+    role: "operator",
+    input: grant,
+    reply: plain<Membership>("The membership was granted."),
+    errors: [],
+  },
+  /**
+   * Update a membership
+   *
+   * Changes the metadata of a membership, and leaves its end date.
+   */
+  update: {
+    method: "PATCH",
+    pattern: one,
+    role: "operator",
+    input: membershipUpdate,
+    reply: plain<Membership>("The membership was updated."),
+    errors: ["MembershipNotFound"],
+  },
+  /**
+   * End a membership
+   *
+   * Removes a membership. The user can be granted another one. With `erase=true`, also removes the user id from the history and
+   * from events, and succeeds if the membership has ended.
+   */
+  end: {
+    method: "DELETE",
+    pattern: one,
+    role: "operator",
+    input: end,
+    reply: plain<null>("The membership was ended."),
+    errors: ["MembershipNotFound"],
+  },
+  /**
+   * List the changes of a membership
+   *
+   * Returns the changes of a membership, newest first, also of one that has ended; among them the bulk extensions that applied
+   * to it.
+   */
+  history: {
+    method: "GET",
+    pattern: `${one}/history`,
+    role: "operator",
+    input: input(membershipPath, auditPage),
+    reply: paged<ReadonlyArray<MembershipChange>>("The changes of the membership, newest first."),
+    errors: ["MembershipNotFound"],
+  },
+})

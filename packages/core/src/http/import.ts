@@ -1,0 +1,153 @@
+/** Reads and performs an import, whose body has a membership in each line. */
+
+import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
+import { type ImportPreview, membershipOperations, queryFlag } from "../api/memberships.ts"
+import type { InvalidInput } from "../base/errors.ts"
+import { requestInstantFormat } from "../base/input.ts"
+import { faultOfJson } from "../base/json-text.ts"
+import * as Setting from "../base/setting.ts"
+import { currentUnixMillis, instantHint } from "../base/time.ts"
+import { getOwn } from "../base/values.ts"
+import { parseEndDate } from "../memberships/end-date.ts"
+import { type DatedMembership, UserId, maxMemberships } from "../memberships/membership.ts"
+import { MembershipActs } from "../memberships/memberships.ts"
+import { metadataSetting } from "../memberships/metadata.ts"
+import type { InvalidLines, LineFault } from "./errors.ts"
+import { dryRunMessage, eventsData } from "./extensions.ts"
+import {
+  type Call,
+  jsonLines,
+  originOf,
+  parseJson,
+  projectOf,
+  readBody,
+  readQuery,
+} from "./operation.ts"
+
+const { maxBodyBytes, reply } = membershipOperations.import
+
+// Enough to see what is wrong with all lines.
+const maxFaults = 100
+
+// About a millisecond.
+const linesPerTurn = 1000
+
+const fields = new Set(["user_id", "end_date", "metadata"])
+
+const metadataOfLine = Setting.optional(metadataSetting)
+
+/** Reads a line of JSON. Returns what is wrong with it in place of a membership. */
+const readJsonLine = (line: string): DatedMembership | string => {
+  const value = parseJson(line)
+  if (!Predicate.isObject(value)) return "the line must be a JSON object"
+  if (!Object.keys(value).every((field) => fields.has(field))) {
+    return "the line must have no fields but user_id, end_date and metadata"
+  }
+  const fault = faultOfJson(line)
+  if (fault !== undefined) return fault.message
+  const userId = getOwn(value, "user_id")
+  if (typeof userId !== "string" || !UserId.is(userId)) {
+    return `user_id must be ${UserId.expected}, as text`
+  }
+  const date = getOwn(value, "end_date")
+  const endDate = parseEndDate(date)
+  if (endDate === undefined) return `end_date must be ${requestInstantFormat}${instantHint(date)}`
+  const metadata = metadataOfLine.read(getOwn(value, "metadata"), "metadata")
+  return Result.isFailure(metadata)
+    ? metadata.failure.message
+    : { userId, endDate, metadata: metadata.success }
+}
+
+// As programs print nearly all lines. The text has nothing that JSON escapes, no number, and each field once.
+const plainLine = /^\{"user_id": ?"([\w.:@+-]+)", ?"end_date": ?"([\dTZ:.-]+)"\}$/
+
+/** Reads a line, without parsing JSON if it need not. Returns what `readJsonLine` returns. */
+const readLine = (line: string): DatedMembership | string => {
+  const [, userId = "", date] = plainLine.exec(line) ?? []
+  const endDate = parseEndDate(date)
+  return UserId.is(userId) && endDate !== undefined
+    ? { userId, endDate, metadata: undefined }
+    : readJsonLine(line)
+}
+
+/** Splits text into lines, one more than there may be. White space at the end is no line. */
+const linesOf = (text: string): ReadonlyArray<string> =>
+  text.trimEnd().split("\n", maxMemberships + 1)
+
+// Which users may become members is an option, so the act says the rest: as a field of the line of a membership.
+const inLine = (error: InvalidInput): InvalidInput | InvalidLines => {
+  const index = /^memberships\[(\d+)\]\.userId$/.exec(error.field)?.[1]
+  return index === undefined
+    ? error
+    : {
+        _tag: "InvalidLines",
+        faults: [{ line: Number(index) + 1, message: `user_id ${error.problem}` }],
+      }
+}
+
+const fail = (...faults: InvalidLines["faults"]): Effect.Effect<never, InvalidLines> =>
+  Effect.fail({ _tag: "InvalidLines", faults })
+
+/**
+ * Reads the memberships, in turns with whatever else the process does. Fails with what is wrong with
+ * the lines, or with the first hundred of them.
+ */
+const readImportBody = Effect.fnUntraced(function* (body: string) {
+  const lines = linesOf(body)
+  if (lines.length > maxMemberships) {
+    return yield* fail({ line: lines.length, message: "an import must have at most 10,000 lines" })
+  }
+  const memberships: Array<DatedMembership> = []
+  const lineByUser = new Map<string, number>()
+  const faults: Array<LineFault> = []
+  for (const [index, text] of lines.entries()) {
+    if (index % linesPerTurn === 0) yield* Effect.yieldNow
+    const line = index + 1
+    const membership = readLine(text)
+    if (typeof membership === "string") faults.push({ line, message: membership })
+    else {
+      const earlier = lineByUser.get(membership.userId)
+      if (earlier !== undefined) {
+        faults.push({ line, message: `user_id must not be that of line ${earlier}` })
+      }
+      lineByUser.set(membership.userId, earlier ?? line)
+      memberships.push(membership)
+    }
+    if (faults.length === maxFaults) break
+  }
+  const [first, ...others] = faults
+  return first === undefined ? memberships : yield* fail(first, ...others)
+})
+
+/** Makes the operation. */
+export const makeImport = Effect.gen(function* () {
+  const acts = yield* MembershipActs
+
+  return Effect.fnUntraced(function* (call: Call) {
+    const projectId = yield* projectOf(call)
+    // Its body has no place for them.
+    const { dry_run: dryRun, events } = yield* readQuery(call.request, {
+      dry_run: queryFlag,
+      events: queryFlag,
+    })
+    const memberships = yield* readImportBody(yield* readBody(call, maxBodyBytes, jsonLines))
+    const context = { origin: originOf(call), at: yield* currentUnixMillis, once: call.once }
+    const given = { projectId, memberships, dryRun, events, reason: undefined }
+    const imported = yield* Effect.mapError(acts.import(given, context), (error) =>
+      error._tag === "InvalidInput" ? inLine(error) : error,
+    )
+    const { wouldGrant, wouldShorten, wouldStay } = imported
+    const data: ImportPreview | null =
+      wouldGrant === undefined || wouldShorten === undefined || wouldStay === undefined
+        ? null
+        : {
+            would_grant: wouldGrant,
+            would_shorten: wouldShorten,
+            would_stay: wouldStay,
+            ...eventsData(imported.events),
+          }
+    return { total: imported.total, message: dryRun ? dryRunMessage : reply.message, data }
+  })
+})

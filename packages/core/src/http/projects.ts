@@ -1,0 +1,117 @@
+/** Performs the operations on projects, and the one on the audit trail outside them. */
+
+import * as Effect from "effect/Effect"
+import { auditOperations } from "../api/audit.ts"
+import { ofResource } from "../api/declaration.ts"
+import { projectOperations } from "../api/projects.ts"
+import { formatDuration } from "../memberships/duration.ts"
+import type { AuditAction, AuditRow, ProjectSummary } from "../memberships/membership.ts"
+import { MembershipActs } from "../memberships/memberships.ts"
+import { WebhookActs } from "../webhooks/webhooks.ts"
+import {
+  type Call,
+  type OperationsOn,
+  isoOrNull,
+  perform,
+  requireAllProjects,
+} from "./operation.ts"
+import { pageReply } from "./response.ts"
+import { cellsOf } from "./webhooks.ts"
+
+/** Returns who made a change, when and why, from and to which date. */
+export const auditChangeData = <Action extends AuditAction>(
+  row: AuditRow & { readonly action: Action },
+) => ({
+  at: isoOrNull(row.at),
+  action: row.action,
+  from: isoOrNull(row.from),
+  to: isoOrNull(row.to),
+  extend_by: row.by === undefined ? null : formatDuration(row.by),
+  key_id: row.origin.keyId ?? null,
+  key_name: row.keyName ?? null,
+  request_id: row.origin.requestId ?? null,
+  reason: row.reason ?? null,
+})
+
+const snakeCase = (name: string): string =>
+  name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
+/** Returns a row with what was changed: the member, or something else. */
+const auditRowData = (row: AuditRow) => ({
+  ...auditChangeData(row),
+  user_id: row.userId ?? null,
+  subject: row.subject ?? null,
+  changes: row.changes.map(({ field, from, to }) => ({ field: snakeCase(field), from, to })),
+})
+
+const cursorOf = ({ cursor }: AuditRow) => cursor
+
+const listed = ({ id, memberships, webhooks }: ProjectSummary) => ({ id, memberships, webhooks })
+
+const projectReply = (project: ProjectSummary) => ({
+  data: { ...listed(project), last_bulk_end_date: isoOrNull(project.lastBulkEndDate) },
+})
+
+/**
+ * Makes the operations on projects.
+ *
+ * @param maxBodyBytes - the longest request body, in bytes
+ */
+export const makeProjectOperations = Effect.fnUntraced(function* (maxBodyBytes: number) {
+  const acts = yield* MembershipActs
+  const webhooks = yield* WebhookActs
+  const { activity, audit, create, get, list, delete: deletion } = projectOperations
+
+  return ofResource("projects", {
+    list: perform(list, maxBodyBytes, ({ after, limit }, _context, { principal }) =>
+      Effect.map(
+        acts.listProjects({ after, limit: limit + 1, within: principal.projects }),
+        (found) => pageReply(found, limit, ({ id }) => id, listed),
+      ),
+    ),
+
+    create: perform(create, maxBodyBytes, (project, context) =>
+      Effect.map(acts.createProject(project, context), projectReply),
+    ),
+
+    get: perform(get, maxBodyBytes, (project) =>
+      Effect.map(acts.findProject(project), projectReply),
+    ),
+
+    delete: perform(deletion, maxBodyBytes, (project, context) =>
+      Effect.as(acts.deleteProject(project, context), { data: null }),
+    ),
+
+    audit: perform(audit, maxBodyBytes, ({ limit, ...page }) =>
+      Effect.map(acts.history({ ...page, userId: undefined, limit: limit + 1 }), (found) =>
+        pageReply(found, limit, cursorOf, auditRowData),
+      ),
+    ),
+
+    activity: perform(activity, maxBodyBytes, (project) =>
+      Effect.map(webhooks.projectActivity(project), (cells) => ({
+        data: { minutes: cellsOf(cells) },
+      })),
+    ),
+  }) satisfies OperationsOn<"projects">
+})
+
+/**
+ * Makes the operation on the audit trail outside projects.
+ *
+ * @param maxBodyBytes - the longest request body, in bytes
+ */
+export const makeAuditOperations = Effect.fnUntraced(function* (maxBodyBytes: number) {
+  const acts = yield* MembershipActs
+
+  const list = perform(auditOperations.list, maxBodyBytes, ({ limit, ...page }) => {
+    const ofNone = { ...page, projectId: undefined, userId: undefined, limit: limit + 1 }
+    return Effect.map(acts.history(ofNone), (found) =>
+      pageReply(found, limit, cursorOf, auditRowData),
+    )
+  })
+
+  return ofResource("audit", {
+    list: (call: Call) => Effect.andThen(requireAllProjects(call), list(call)),
+  }) satisfies OperationsOn<"audit">
+})
