@@ -1,6 +1,5 @@
 /** The context of a change: who asked for it, in which request, and with which idempotency key. */
 
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Random from "effect/Random"
@@ -9,7 +8,7 @@ import { type InvalidInput, StoreUnavailable } from "./errors.ts"
 import { type Traceparent, parseTraceparent, traceparentFormat } from "./headers.ts"
 import { invalidArgument } from "./input.ts"
 import { TaggedError } from "./tagged-error.ts"
-import { sleepAside } from "./time.ts"
+import { currentUnixMillis, sleepAside } from "./time.ts"
 import { ApiKeyId, copyOwn, identifierFormat, isIdentifier } from "./values.ts"
 
 /** The origin of a change, as the audit trail keeps it. */
@@ -62,7 +61,7 @@ export interface OriginInput {
 export const hostOrigin: Origin = { requestId: undefined, keyId: undefined }
 
 /** Converts what a host passes, or fails with `InvalidInput`. */
-export const readOrigin = (input: OriginInput): Effect.Effect<Origin, InvalidInput> => {
+const readOrigin = (input: OriginInput): Effect.Effect<Origin, InvalidInput> => {
   const { keyId, requestId, traceparent } = copyOwn(input)
   if (requestId !== undefined && !isIdentifier(requestId)) {
     return invalidArgument("origin.requestId", identifierFormat)
@@ -85,8 +84,8 @@ export const auditedOrigin = (origin: Origin): Origin =>
 export const readChangeContext = (
   input: OriginInput = hostOrigin,
 ): Effect.Effect<ChangeContext, InvalidInput> =>
-  Effect.flatMap(readOrigin(input), (origin) =>
-    Effect.map(Clock.currentTimeMillis, (at) => ({ origin, at })),
+  Effect.flatMapEager(readOrigin(input), (origin) =>
+    Effect.map(currentUnixMillis, (at) => ({ origin, at })),
   )
 
 /** A request with an idempotency key. */

@@ -44,17 +44,6 @@ export const readBranded = <A extends string>(
   text: string,
 ): Effect.Effect<A, InvalidInput> => Effect.fromResult(brandedText(brand).read(text, field))
 
-/**
- * Decodes text that somebody else may have sent. Returns `undefined` for text that cannot be right, as for an id that
- * nobody has. Fails if it is no text, which is a mistake of the host's.
- */
-export const readPossible = <A extends string>(
-  field: string,
-  brand: BrandConstructor<string, A>,
-  text: string,
-): Effect.Effect<A | undefined, InvalidInput> =>
-  typeof text !== "string" || brand.is(text) ? readBranded(field, brand, text) : Effect.undefined
-
 /** Decodes a value as the option of the same definition is read. */
 export const readArgument = <I, O>(
   field: string,

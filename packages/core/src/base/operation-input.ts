@@ -224,10 +224,9 @@ export const either = <One, Other, E1, E2>(
 }
 
 /**
- * Declares that a call has the fields of one of two inputs with the same ids: of `other` if it has this field of it, and of
- * `one` otherwise.
+ * Declares that a call has the fields of `other` if it has one with this name, and those of `one` otherwise.
  *
- * @param name - the name as hosts have it
+ * @param name - as hosts have it
  */
 export function chosenBy<I1, O1, E1, I2, O2, E2>(
   name: string,

@@ -1,6 +1,5 @@
 /** Operations: the call that each performs, and how its input is read from a request. */
 
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
@@ -25,6 +24,7 @@ import {
 import { faultOfJson, repeatedFields } from "../base/json-text.ts"
 import type { RequestInput } from "../base/operation-input.ts"
 import * as Setting from "../base/setting.ts"
+import { currentUnixMillis } from "../base/time.ts"
 import { ProjectId, type ProjectNotFound, getOwn } from "../base/values.ts"
 import { roleCovers } from "../keys/api-key.ts"
 import { type Principal, anonymous } from "../keys/identity.ts"
@@ -622,7 +622,7 @@ export const perform = <Input, Data extends object | null, Tag extends ApiErrorT
   const { message } = declared.reply
   return (call) =>
     Effect.flatMapEager(read(call), (input) =>
-      Effect.flatMapEager(Clock.currentTimeMillis, (at) => {
+      Effect.flatMapEager(currentUnixMillis, (at) => {
         const context = { origin: originOf(call), at, once: call.once }
         return Effect.map(act(input, context, call), (reply) => ({ message, ...reply }))
       }),

@@ -74,7 +74,6 @@ const invalidJson = Result.fail(
 export const endDateNotInFuture = new EndDateNotInFuture({
   message: "The end date must be in the future",
 })
-const past = Result.fail(endDateNotInFuture)
 
 /** Decodes an end date as `parse` does, or fails with `InvalidEndDate`. */
 export const decodeEndDate = (json: unknown): Result.Result<EndDate, InvalidEndDate> => {
@@ -108,18 +107,6 @@ export const endDateSetting: Setting.Setting<EndDateInput, EndDate, InvalidEndDa
  */
 export const readEndDate = (input: EndDateInput): Result.Result<EndDate, InvalidEndDate> =>
   endDateSetting.read(input, "endDate")
-
-/**
- * Converts an end date from the host. Fails with `InvalidEndDate`, or with `EndDateNotInFuture` unless
- * it is later than `now` (milliseconds since the epoch).
- */
-export const readFutureEndDate = (
-  input: EndDateInput,
-  now: number,
-): Result.Result<EndDate, InvalidEndDate | EndDateNotInFuture> => {
-  const endDate = readEndDate(input)
-  return Result.isFailure(endDate) || endDate.success > now ? endDate : past
-}
 
 /** Formats an end date as `YYYY-MM-DDTHH:mm:ss.sssZ`. */
 export const formatEndDate = memoizeLatest((endDate: EndDate): string =>

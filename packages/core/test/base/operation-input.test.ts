@@ -5,7 +5,7 @@ import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { InvalidInput } from "../../src/base/errors.ts"
 import { instantSetting } from "../../src/base/input.ts"
-import { either, input } from "../../src/base/operation-input.ts"
+import { chosenBy, either, input } from "../../src/base/operation-input.ts"
 import * as Setting from "../../src/base/setting.ts"
 
 const houseId = Setting.string("an id", (id) => id !== "")
@@ -155,5 +155,34 @@ describe("one of two inputs", () => {
   it.each([{}, { name: "a", number: 5 }, { is_exact: true }])("is neither for %j", (given) => {
     const problem = "or number is needed, not both"
     expect(read(given)).toEqual(Result.fail(new InvalidInput({ field: "name", problem })))
+  })
+})
+
+describe("an input chosen by a field", () => {
+  const byName = input({ houseId }, { name: Setting.string("a name", () => true) })
+  const byNumber = input({ houseId }, { bedNumber: Setting.integer(), isExact: Setting.boolean })
+  const chosen = chosenBy("bedNumber", byName, byNumber)
+  const read = (given: object, isOpen = false) =>
+    chosen.fromRequest({ house_id: "h1" }, given, "json", isOpen)
+
+  it("is the other one if the field is there, and the one otherwise", () => {
+    const other = { ...house, bedNumber: 5, isExact: true }
+    expect(chosen.fromHost(other)).toEqual(Result.succeed(other))
+    expect(read({ bed_number: 5, is_exact: true })).toEqual(Result.succeed(other))
+    const one = { ...house, name: "a" }
+    expect(chosen.fromHost({ ...one, bedNumber: undefined })).toEqual(Result.succeed(one))
+    expect(read({ name: "a" })).toEqual(Result.succeed(one))
+    expect(read({ name: "a", bed_number: 5, is_exact: true }, true)).toEqual(Result.succeed(other))
+    expect(read({ bed_number: null })).toMatchObject({ failure: { field: "bed_number" } })
+    expect(read({})).toMatchObject({ failure: { field: "name" } })
+  })
+
+  it("has the names of both, and the fingerprint of the chosen one", () => {
+    expect(chosen.wireNames).toEqual(["name", "bed_number", "is_exact"])
+    const other = { ...house, bedNumber: 5, isExact: true }
+    expect(chosen.fingerprintOf(other)).toEqual(byNumber.fingerprintOf(other))
+    expect(chosen.fingerprintOf({ ...house, name: "a" })).toEqual(
+      byName.fingerprintOf({ ...house, name: "a" }),
+    )
   })
 })

@@ -22,11 +22,13 @@ import {
   composeWith,
   decodeEndDate,
   effectiveEndDate,
+  endDateNotInFuture,
   formatEndDate,
   parseEndDate,
   readEndDate,
-  readFutureEndDate,
 } from "../../src/memberships/end-date.ts"
+import { isTooLate } from "../../src/memberships/extensions.ts"
+import { extension } from "../../src/memberships/inputs.ts"
 import { UserId } from "../../src/memberships/membership.ts"
 
 const dayMillis = 86_400_000
@@ -290,23 +292,29 @@ describe("end dates passed in process", () => {
   })
 })
 
-describe("the future rule", () => {
-  it("accepts an end date if and only if it is later than now", () => {
-    const endDate = 1_800_000_000_000
-    expect(readFutureEndDate(endDate, endDate - 1)).toEqual(Result.succeed(endDate))
-    const message = "The end date must be in the future"
-    for (const now of [endDate, endDate + 1]) {
-      const failure = Result.getFailure(readFutureEndDate(endDate, now))
-      expect(failure).toMatchObject({ value: { _tag: "EndDateNotInFuture", message } })
+describe("the date of an extension", () => {
+  it("is too late if and only if it is not later than now, unless it may have been made before", () => {
+    const dated = { endDate: EndDate(1_800_000_000_000), dryRun: false }
+    const once = { owner: "", key: "k", fingerprint: "f" }
+    expect(isTooLate(dated, { at: dated.endDate - 1, once: undefined })).toBe(false)
+    for (const at of [dated.endDate, dated.endDate + 1]) {
+      expect(isTooLate(dated, { at, once: undefined })).toBe(true)
+      expect(isTooLate(dated, { at, once })).toBe(false)
+      expect(isTooLate({ ...dated, dryRun: true }, { at, once })).toBe(true)
     }
+    expect(endDateNotInFuture).toMatchObject({
+      _tag: "EndDateNotInFuture",
+      message: "The end date must be in the future",
+    })
   })
 
-  it("applies only to valid end dates", () => {
+  it("is refused as every end date if it is invalid", () => {
     fc.assert(
-      fc.property(fc.jsonValue(), fc.integer(), (value, now) => {
-        const input = JSON.parse(JSON.stringify(value))
-        fc.pre(Result.isFailure(readEndDate(input)))
-        expect(readFutureEndDate(input, now)).toEqual(readEndDate(input))
+      fc.property(fc.jsonValue(), (value) => {
+        const endDate = JSON.parse(JSON.stringify(value))
+        fc.pre(Result.isFailure(readEndDate(endDate)))
+        const given = { projectId: "p1", userId: "1001", endDate }
+        expect(extension.fromHost(given)).toEqual(readEndDate(endDate))
       }),
     )
   })
