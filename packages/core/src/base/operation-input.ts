@@ -68,7 +68,7 @@ interface Row {
 }
 
 const textOf = (value: unknown): string | undefined =>
-  JSON.stringify(value instanceof Map ? [...value] : value)
+  JSON.stringify(value instanceof Map || value instanceof Set ? [...value] : value)
 
 const rowsOf = (fields: InputFields): ReadonlyArray<Row> =>
   Object.entries(fields).map(([name, setting]) => {

@@ -19,7 +19,7 @@ import type { Feed } from "../events/feed.ts"
 import type { Listeners } from "../events/listeners.ts"
 import type { Activity } from "../health/activity.ts"
 import type { Status } from "../health/status.ts"
-import { ApiKeys } from "../keys/api-keys.ts"
+import { type ApiKeyActs, ApiKeys } from "../keys/api-keys.ts"
 import type { Authenticate, Principal } from "../keys/identity.ts"
 import { Tickets } from "../keys/tickets.ts"
 import { type LimitDecision, RateLimiter } from "../limits/rate-limiter.ts"
@@ -104,9 +104,9 @@ const makeAllOperations = Effect.fnUntraced(function* (
     ...(yield* makeEventOperations(maxBodyBytes, renewal)),
     ...(yield* makeApiKeyOperations(maxBodyBytes)),
     ...(yield* makeRealtimeOperations(maxBodyBytes)),
-    ...makeIdentityOperations(),
+    ...makeIdentityOperations(maxBodyBytes),
     ...(yield* makeAuditOperations(maxBodyBytes)),
-    ...(yield* makeStatusOperations),
+    ...(yield* makeStatusOperations(maxBodyBytes)),
     ...(yield* docs),
   } satisfies Operations
 })
@@ -306,6 +306,7 @@ export class Handler extends Context.Service<
   ): Layer.Layer<
     Handler,
     never,
+    | ApiKeyActs
     | ApiKeys
     | Tickets
     | RateLimiter

@@ -597,7 +597,9 @@ type DeclaredError<Tag extends ApiErrorTag> = ApiErrorOf<
   | "IdempotencyMismatch"
   | "InvalidInput"
   | "ProjectNotFound"
+  | "RateLimited"
   | "StoreUnavailable"
+  | "Unauthorized"
 >
 
 /**

@@ -1,10 +1,13 @@
 /** Routes: the operations of each path, and how long their bodies may be. */
 
 import * as Struct from "effect/Struct"
+import { apiKeyOperations, identityOperations } from "../api/api-keys.ts"
 import { auditOperations } from "../api/audit.ts"
 import { type PathPattern, type Route, ofResource } from "../api/declaration.ts"
 import { membershipOperations } from "../api/memberships.ts"
 import { projectOperations } from "../api/projects.ts"
+import { realtimeOperations } from "../api/realtime.ts"
+import { docsOperations, statusOperations } from "../api/service-info.ts"
 import { webhookOperations } from "../api/webhooks.ts"
 import { type PathMatch, makePathTree } from "./path-tree.ts"
 
@@ -29,34 +32,12 @@ export const routes = {
     pattern: "/v2/projects/:project_id/events/:event_id",
     role: "operator",
   },
-  "realtime.issueTicket": {
-    method: "POST",
-    pattern: "/v2/realtime/tickets",
-    role: "client",
-    changesNothing: true,
-  },
-  "apiKeys.list": {
-    method: "GET",
-    pattern: "/v2/api-keys",
-    role: "admin",
-  },
-  "apiKeys.issue": {
-    method: "POST",
-    pattern: "/v2/api-keys",
-    role: "admin",
-  },
-  "apiKeys.revoke": {
-    method: "DELETE",
-    pattern: "/v2/api-keys/:key_id",
-    role: "admin",
-  },
+  ...ofResource("realtime", realtimeOperations),
+  ...ofResource("apiKeys", apiKeyOperations),
   ...ofResource("audit", auditOperations),
-  "identity.get": { method: "GET", pattern: "/v2/identity", role: "client" },
-  "status.activity": { method: "GET", pattern: "/v2/status/activity", role: "admin" },
-  "status.get": { method: "GET", pattern: "/v2/status", role: "admin" },
-  "docs.document": { method: "GET", pattern: "/v2/openapi.json", role: "none" },
-  "docs.asyncDocument": { method: "GET", pattern: "/v2/asyncapi.json", role: "none" },
-  "docs.page": { method: "GET", pattern: "/v2/docs", role: "none" },
+  ...ofResource("identity", identityOperations),
+  ...ofResource("status", statusOperations),
+  ...ofResource("docs", docsOperations),
 } as const satisfies Readonly<Record<string, Route>>
 
 /** The name of an operation: a resource, and what the operation does with it. */

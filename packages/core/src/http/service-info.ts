@@ -1,9 +1,19 @@
 /** The operations that tell how Tenure is doing. */
 
 import * as Effect from "effect/Effect"
+import { ofResource } from "../api/declaration.ts"
+import { statusOperations } from "../api/service-info.ts"
 import { Activity, type ActivityReport } from "../health/activity.ts"
 import { Status, type StatusReport, type WebhookNeedingAttention } from "../health/status.ts"
-import { type OperationsOn, isoOrNull, readQuery, requireAllProjects } from "./operation.ts"
+import type { ApiError } from "./errors.ts"
+import {
+  type Call,
+  type OperationsOn,
+  isoOrNull,
+  perform,
+  requireAllProjects,
+} from "./operation.ts"
+import type { OperationResult } from "./response.ts"
 import { latestAttemptOf } from "./webhooks.ts"
 
 const reasons = {
@@ -32,7 +42,7 @@ const dataOf = ({
   version,
   webhooksNeedingAttention,
 }: StatusReport) => ({
-  versions: { tenure: version, api: "v2" },
+  versions: { tenure: version, api: "v2" as const },
   stores: {
     memberships: stores.memberships,
     webhooks: stores.webhooks,
@@ -61,25 +71,34 @@ const activityOf = ({ minutes, refusals }: ActivityReport) => ({
   refusals: refusals.map(({ keyId, refused }) => ({ key_id: keyId ?? null, refused })),
 })
 
-/** Makes the operations. */
-export const makeStatusOperations = Effect.gen(function* () {
+type Operate = (call: Call) => Effect.Effect<OperationResult, ApiError>
+
+/** Refuses a sender who may not use all projects, whatever else is wrong with the request. */
+const forAllProjects =
+  (operate: Operate): Operate =>
+  (call) =>
+    Effect.andThen(requireAllProjects(call), operate(call))
+
+/**
+ * Makes the operations.
+ *
+ * @param maxBodyBytes - the longest request body, in bytes
+ */
+export const makeStatusOperations = Effect.fnUntraced(function* (maxBodyBytes: number) {
   const { report } = yield* Status
   const activity = yield* Activity
 
-  return {
-    "status.get": Effect.fnUntraced(function* (call) {
-      yield* requireAllProjects(call)
-      yield* readQuery(call.request, {})
-      return { message: "The status of this server.", data: dataOf(yield* report) }
-    }),
+  return ofResource("status", {
+    get: forAllProjects(
+      perform(statusOperations.get, maxBodyBytes, () =>
+        Effect.map(report, (found) => ({ data: dataOf(found) })),
+      ),
+    ),
 
-    "status.activity": Effect.fnUntraced(function* (call) {
-      yield* requireAllProjects(call)
-      yield* readQuery(call.request, {})
-      return {
-        message: "What was delivered in the last hour, and what this server refused.",
-        data: activityOf(yield* activity.report),
-      }
-    }),
-  } satisfies OperationsOn<"status">
+    activity: forAllProjects(
+      perform(statusOperations.activity, maxBodyBytes, () =>
+        Effect.map(activity.report, (found) => ({ data: activityOf(found) })),
+      ),
+    ),
+  }) satisfies OperationsOn<"status">
 })

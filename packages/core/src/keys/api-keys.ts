@@ -10,50 +10,37 @@ import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import { encodeBase64Url } from "../base/bytes.ts"
 import {
+  type ChangeContext,
   type IdempotencyConflict,
   type IdempotencyKeyInput,
   type OriginInput,
-  attachIdempotencyKey,
   isReplayedResponse,
   notifyReplay,
-  readChangeContext,
 } from "../base/change-context.ts"
 import type { InvalidInput, StoreUnavailable } from "../base/errors.ts"
 import { Faults, makeOutageReporter } from "../base/faults.ts"
-import { type MethodFields, checkNames, originFields } from "../base/field-names.ts"
-import {
-  invalidArgument,
-  readArgument,
-  readBranded,
-  readInstantArgument,
-  readPageSize,
-} from "../base/input.ts"
+import { checkNames } from "../base/field-names.ts"
+import { type Repeatable, changingMethod, readingMethod } from "../base/host-method.ts"
+import { invalidArgument } from "../base/input.ts"
 import { makeLruCache } from "../base/lru-cache.ts"
+import type { Decoded, HostInputOf } from "../base/operation-input.ts"
 import { ProjectDeletions } from "../base/project-deletions.ts"
 import * as Setting from "../base/setting.ts"
-import { type InstantInput, type Moment, currentMoment, withMoment } from "../base/time.ts"
-import {
-  ApiKeyId,
-  ProjectId,
-  type ProjectNotFound,
-  copyOwn,
-  identifierFormat,
-  isIdentifier,
-} from "../base/values.ts"
+import { type Moment, currentMoment, withMoment } from "../base/time.ts"
+import { ApiKeyId, type ProjectId, type ProjectNotFound } from "../base/values.ts"
 import {
   type ApiKey,
   type ApiKeyConflict,
   ApiKeyIssued,
   ApiKeyNotFound,
   type ApiKeyRevoked,
-  type Role,
   type TokenDigest,
   digestToken,
   isToken,
   isUsable,
-  roles,
 } from "./api-key.ts"
-import { ApiKeyStore, type KeyScope } from "./store.ts"
+import { apiKeyNames, keysPage, newKey, revocation } from "./inputs.ts"
+import { ApiKeyStore } from "./store.ts"
 
 /** The store's answer. */
 interface Entry {
@@ -197,23 +184,7 @@ export interface ApiKeysOptions extends Setting.InputOf<typeof apiKeysOptions> {
 export interface ApiKeysSettings extends Setting.OutputOf<typeof apiKeysOptions> {}
 
 /** The key to issue. */
-export interface Issue {
-  /** The ids of the key's projects, at least one; or `"all"` for all existing and future ones. */
-  readonly projects: ReadonlyArray<string> | "all"
-  /** The holder's role: `"client"` (default), `"operator"` or `"admin"`. */
-  readonly role?: Role | undefined
-  /** The key's name for people: 1 to 255 characters, without control characters. */
-  readonly name?: string | undefined
-  /**
-   * A token clients already use: 1 to 1,024 visible ASCII characters. By default, a new one is
-   * generated.
-   */
-  readonly token?: string | undefined
-  /**
-   * When the key expires: a `Date`, text in the form `YYYY-MM-DDTHH:mm:ss.sssZ` or milliseconds since
-   * the epoch, in the future. By default, it never does.
-   */
-  readonly expiresAt?: InstantInput | undefined
+export interface Issue extends HostInputOf<typeof newKey> {
   /**
    * Issues the key once, however often the call is repeated within 24 hours: 1 to 255 visible ASCII
    * characters. A repetition fails with `ApiKeyIssued`, containing the key's id.
@@ -222,18 +193,7 @@ export interface Issue {
 }
 
 /** How a key is revoked. */
-export interface Revoking {
-  /**
-   * Revokes the key only if it opens at least one of these projects and no other; otherwise fails as if
-   * it did not exist. Default: `"all"`.
-   */
-  readonly within?: KeyScope | undefined
-  /**
-   * Revokes the key once, however often the call is repeated within 24 hours: 1 to 255 visible ASCII
-   * characters.
-   */
-  readonly idempotencyKey?: IdempotencyKeyInput | undefined
-}
+export interface Revoking extends Omit<HostInputOf<typeof revocation>, "keyId">, Repeatable {}
 
 /** An issued key. Only its digest is stored, so the token cannot be disclosed again. */
 export interface Issued {
@@ -247,14 +207,7 @@ export interface Issued {
 export type Listed = Omit<ApiKey, "digest">
 
 /** A page of keys. */
-export interface Page {
-  /** A key's id: lists only keys issued after it. */
-  readonly after?: string | undefined
-  /** The most keys to return, 1 to 10,000; 100 by default. */
-  readonly limit?: number | undefined
-  /** Lists only keys that open at least one of these projects and no other. Default: `"all"`. */
-  readonly within?: KeyScope | undefined
-}
+export interface Page extends HostInputOf<typeof keysPage> {}
 
 /**
  * Issues, revokes and lists API keys. Every method fails with `StoreUnavailable` if the store does not
@@ -342,65 +295,18 @@ export class ApiKeys extends Context.Service<
 >()("@tenure/core/ApiKeys") {
   static readonly layer = (
     settings: ApiKeysSettings = Setting.parse(apiKeysOptions),
-  ): Layer.Layer<ApiKeys, never, ApiKeyStore> => Layer.effect(ApiKeys, make(settings))
+  ): Layer.Layer<ApiKeys | ApiKeyActs, never, ApiKeyStore> =>
+    Layer.provideMerge(
+      Layer.effect(ApiKeys, Effect.map(ApiKeyActs, makeMethods)),
+      Layer.effect(ApiKeyActs, makeActs(settings)),
+    )
 }
-
-/** The fields in arguments, by method. */
-const apiKeyFields: { readonly methods: MethodFields<ApiKeys["Service"]> } = {
-  methods: {
-    issue: [
-      {
-        projects: true,
-        role: true,
-        name: true,
-        token: true,
-        expiresAt: true,
-        idempotencyKey: true,
-      },
-      originFields,
-    ],
-    revoke: [null, originFields, { within: true, idempotencyKey: true }],
-    list: [{ after: true, limit: true, within: true }],
-    authenticate: [null],
-    byDigest: [null, null],
-    recall: [null],
-  },
-}
-
-const decodeToken = (token: string) =>
-  isToken(token)
-    ? Effect.succeed(token)
-    : invalidArgument("token", "1 to 1,024 characters of visible ASCII, with spaces only inside")
-
-const decodeProjects = (
-  projects: Issue["projects"],
-): Effect.Effect<ApiKey["projects"], InvalidInput> => {
-  if (projects === "all") return Effect.succeed(projects)
-  if (!Array.isArray(projects) || projects.length === 0) {
-    return invalidArgument("projects", 'an array of at least one project id, or "all"')
-  }
-  return Effect.map(
-    Effect.forEach(projects, (id: string, index) =>
-      readBranded(`projects[${index}]`, ProjectId, id),
-    ),
-    (ids) => new Set(ids),
-  )
-}
-
-const roleSetting = Setting.oneOf(roles)
-
-const nameSetting = Setting.optional(Setting.string(identifierFormat, isIdentifier))
-
-const decodeExpiry = (expiresAt: InstantInput, now: number) =>
-  Effect.flatMap(readInstantArgument("expiresAt", expiresAt), (millis) =>
-    millis > now ? Effect.succeed(millis) : invalidArgument("expiresAt", "in the future"),
-  )
 
 /** Returns a key unless it was revoked or has expired. */
 const ifLive = (key: ApiKey | undefined, { unix }: Moment): ApiKey | undefined =>
   key !== undefined && isUsable(key, unix) ? key : undefined
 
-const make = Effect.fnUntraced(function* ({ keyCacheTtl }: ApiKeysSettings) {
+const makeActs = Effect.fnUntraced(function* ({ keyCacheTtl }: ApiKeysSettings) {
   const store = yield* ApiKeyStore
   const crypto = yield* WebCrypto
   const cache = makeKeyCache(keyCacheTtl)
@@ -426,76 +332,79 @@ const make = Effect.fnUntraced(function* ({ keyCacheTtl }: ApiKeysSettings) {
     return cached === undefined ? find(digest, now) : Effect.succeed(ifLive(cached.key, now))
   }
 
-  return checkNames<ApiKeys["Service"]>(apiKeyFields, {
-    issue: Effect.fnUntraced(function* (input, origin) {
-      const {
-        expiresAt,
-        idempotencyKey,
-        name,
-        projects,
-        role = "client",
-        token: given,
-      } = copyOwn(input)
-      const now = yield* readChangeContext(origin)
-      const request = [projects, role, name, given, expiresAt]
-      const occasion = yield* attachIdempotencyKey(now, idempotencyKey, "issue", ...request)
-      const token = yield* decodeToken(given ?? makeToken())
+  return {
+    issue: Effect.fnUntraced(function* (asked: Decoded<typeof newKey>, context: ChangeContext) {
+      const { expiresAt, projects, token = makeToken(), ...others } = asked
+      if (expiresAt !== undefined && expiresAt <= context.at) {
+        return yield* invalidArgument("expiresAt", "in the future")
+      }
       const digest = digestToken(token)
       const key: ApiKey = {
+        ...others,
         id: ApiKeyId(crypto.randomUUID()),
         digest,
-        role: yield* readArgument("role", roleSetting, role),
-        name: yield* readArgument("name", nameSetting, name),
-        projects: yield* decodeProjects(projects),
-        createdAt: occasion.at,
-        expiresAt:
-          expiresAt === undefined ? undefined : yield* decodeExpiry(expiresAt, occasion.at),
+        projects: projects === "all" ? projects : new Set(projects),
+        createdAt: context.at,
+        expiresAt,
         revokedAt: undefined,
         lastUsedAt: undefined,
       }
       const added = yield* Effect.ensuring(
-        store.add(key, occasion),
+        store.add(key, context),
         Effect.sync(() => cache.invalidate(digest)),
       )
       if (!isReplayedResponse(added)) return { id: added.id, token }
-      yield* notifyReplay(occasion, added)
+      yield* notifyReplay(context, added)
       return yield* new ApiKeyIssued({ keyId: added.answer })
     }),
 
-    revoke: Effect.fnUntraced(function* (keyId, origin, revocation = {}) {
-      const { idempotencyKey, within = "all" } = copyOwn(revocation)
-      if (!ApiKeyId.is(keyId)) return yield* new ApiKeyNotFound({ keyId })
-      const now = yield* readChangeContext(origin)
-      const occasion = yield* attachIdempotencyKey(now, idempotencyKey, "revoke", keyId)
+    revoke: Effect.fnUntraced(function* (
+      { keyId, within }: Decoded<typeof revocation>,
+      context: ChangeContext,
+    ) {
       const replayed = yield* Effect.ensuring(
-        store.revoke({ ...occasion, keyId, within }),
+        store.revoke({ ...context, keyId, within }),
         Effect.sync(() => cache.invalidateKey(keyId)),
       )
-      yield* notifyReplay(occasion, replayed)
+      yield* notifyReplay(context, replayed)
     }),
 
-    list: Effect.fnUntraced(function* (page = {}) {
-      const { after, limit = 100, within = "all" } = copyOwn(page)
-      const keys = yield* Effect.catchTag(
-        store.list({
-          after: after === undefined ? undefined : yield* readBranded("after", ApiKeyId, after),
-          limit: yield* readPageSize(limit),
-          within,
-        }),
-        "ApiKeyNotFound",
-        () => invalidArgument("after", "the id of a key in the list"),
+    list: Effect.fnUntraced(function* (page: Decoded<typeof keysPage>) {
+      const keys = yield* Effect.catchTag(store.list(page), "ApiKeyNotFound", () =>
+        invalidArgument("after", "the id of a key in the list"),
       )
       return keys.map(({ digest: _, ...listed }) => listed)
     }),
 
-    authenticate: (token) =>
+    authenticate: (token: string) =>
       withMoment((now) => (isToken(token) ? byDigest(digestToken(token), now) : Effect.undefined)),
 
-    byDigest: (digest, mostAge) => withMoment((now) => byDigest(digest, now, mostAge)),
+    byDigest: (digest: TokenDigest, mostAge?: number) =>
+      withMoment((now) => byDigest(digest, now, mostAge)),
 
-    recall: (token) =>
+    recall: (token: string) =>
       Effect.map(currentMoment, (now) =>
         isToken(token) ? ifLive(cache.find(digestToken(token), now.tick)?.key, now) : undefined,
       ),
-  })
+  }
 })
+
+/** What the methods do once their arguments are read. The HTTP API reads them from requests. */
+export class ApiKeyActs extends Context.Service<
+  ApiKeyActs,
+  Effect.Success<ReturnType<typeof makeActs>>
+>()("@tenure/core/ApiKeyActs") {}
+
+const makeMethods = (acts: ApiKeyActs["Service"]): ApiKeys["Service"] => {
+  const revoke = changingMethod("revoke", revocation, acts.revoke)
+  const list = readingMethod(keysPage, acts.list)
+  return checkNames<ApiKeys["Service"]>(apiKeyNames, {
+    ...acts,
+    issue: changingMethod("issue", newKey, acts.issue),
+    revoke: (keyId, origin, given) =>
+      ApiKeyId.is(keyId)
+        ? Effect.suspend(() => revoke({ ...given, keyId }, origin))
+        : Effect.fail(new ApiKeyNotFound({ keyId })),
+    list: (page = {}) => list(page),
+  })
+}
