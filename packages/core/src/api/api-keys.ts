@@ -8,7 +8,7 @@ import { type InstantInput, readInstant, toInstantInput } from "../base/time.ts"
 import { ApiKeyId } from "../base/values.ts"
 import { roles } from "../keys/api-key.ts"
 import { keyPath } from "../keys/inputs.ts"
-import { declareOperations, pageFields, paged, single } from "./declaration.ts"
+import { declareOperations, pageFields, paged, plain } from "./declaration.ts"
 import type { Instant, Uuid } from "./types.ts"
 
 /**
@@ -143,7 +143,7 @@ export const apiKeyOperations = declareOperations({
     pattern: all,
     role: "admin",
     input: keysQuery,
-    reply: paged<ApiKey>("The API keys."),
+    reply: paged<ReadonlyArray<ApiKey>>("The API keys."),
     errors: [],
   },
   /**
@@ -156,7 +156,7 @@ export const apiKeyOperations = declareOperations({
     pattern: all,
     role: "admin",
     input: newApiKey,
-    reply: single<IssuedApiKey>("The API key was issued. Its token will not be shown again."),
+    reply: plain<IssuedApiKey>("The API key was issued. Its token will not be shown again."),
     errors: ["ProjectNotFound"],
   },
   /**
@@ -169,7 +169,7 @@ export const apiKeyOperations = declareOperations({
     pattern: `${all}/:key_id`,
     role: "admin",
     input: input(keyPath, {}),
-    reply: single<null>("The API key was revoked."),
+    reply: plain<null>("The API key was revoked."),
     errors: ["ApiKeyNotFound"],
   },
 })
@@ -190,7 +190,7 @@ export const identityOperations = declareOperations({
     pattern: "/v2/identity",
     role: "client",
     input: input({}, {}),
-    reply: single<Identity>("Who sent the request."),
+    reply: plain<Identity>("Who sent the request."),
     errors: [],
   },
 })

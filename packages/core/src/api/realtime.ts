@@ -3,7 +3,7 @@
 import * as Predicate from "effect/Predicate"
 import { input } from "../base/operation-input.ts"
 import * as Setting from "../base/setting.ts"
-import { declareOperations, single } from "./declaration.ts"
+import { declareOperations, plain } from "./declaration.ts"
 import type { Instant } from "./types.ts"
 
 export interface Ticket {
@@ -62,7 +62,7 @@ export const realtimeOperations = declareOperations({
     role: "client",
     changesNothing: true,
     input: newTicket,
-    reply: single<Ticket>("The ticket was issued. It can be used once."),
+    reply: plain<Ticket>("The ticket was issued. It can be used once."),
     errors: ["ProjectNotFound"],
   },
 })

@@ -1,7 +1,7 @@
 /** The operations that tell how Tenure is doing, and those that show how the API is called. */
 
 import { input } from "../base/operation-input.ts"
-import { type Route, declareOperations, single } from "./declaration.ts"
+import { type Route, declareOperations, plain } from "./declaration.ts"
 import type { ActivityCell, Instant, Int, Uuid } from "./types.ts"
 import type { WebhookHealth } from "./webhooks.ts"
 
@@ -164,7 +164,7 @@ export const statusOperations = declareOperations({
     pattern: "/v2/status/activity",
     role: "admin",
     input: input({}, {}),
-    reply: single<Activity>("What was delivered in the last hour, and what this server refused."),
+    reply: plain<Activity>("What was delivered in the last hour, and what this server refused."),
     errors: [],
   },
   /**
@@ -177,7 +177,7 @@ export const statusOperations = declareOperations({
     pattern: "/v2/status",
     role: "admin",
     input: input({}, {}),
-    reply: single<Status>("The status of this server."),
+    reply: plain<Status>("The status of this server."),
     errors: [],
   },
 })

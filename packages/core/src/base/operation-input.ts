@@ -67,8 +67,14 @@ interface Row {
   readonly absent: string | undefined
 }
 
-const textOf = (value: unknown): string | undefined =>
-  JSON.stringify(value instanceof Map || value instanceof Set ? [...value] : value)
+const textOf = (value: unknown): string | undefined => {
+  try {
+    return JSON.stringify(value instanceof Map || value instanceof Set ? [...value] : value)
+  } catch {
+    // The act refuses what cannot be written as JSON.
+    return undefined
+  }
+}
 
 const rowsOf = (fields: InputFields): ReadonlyArray<Row> =>
   Object.entries(fields).map(([name, setting]) => {
@@ -126,12 +132,18 @@ const makeStranger = (wireNames: ReadonlyArray<string>) => {
   }
 }
 
+interface InputRules {
+  readonly needsField?: boolean
+  readonly isOpen?: boolean
+}
+
 /**
  * Declares the input of an operation.
  *
  * @param path - the ids in its path
  * @param fields - the fields in its body or query
  * @param rules.needsField - refuses an input without any field
+ * @param rules.isOpen - ignores fields of requests that are not declared
  *
  * @example
  * ```ts
@@ -147,12 +159,12 @@ const makeStranger = (wireNames: ReadonlyArray<string>) => {
 export function input<P extends InputFields, F extends InputFields>(
   path: P,
   fields: F,
-  rules?: { readonly needsField?: boolean },
+  rules?: InputRules,
 ): Input<InputOfFields<P & F>, OutputOfFields<P & F>, ErrorOfFields<P> | ErrorOfFields<F>>
 export function input(
   path: InputFields,
   fields: InputFields,
-  { needsField = false }: { readonly needsField?: boolean } = {},
+  { isOpen: isAlwaysOpen = false, needsField = false }: InputRules = {},
 ): Input<never, object, unknown> {
   const pathRows = rowsOf(path)
   const fieldRows = rowsOf(fields)
@@ -180,8 +192,9 @@ export function input(
         : Result.fail(none)
     },
     fromRequest: (ids, given, source, isOpen) => {
-      const stranger = strangerIn(given, isOpen)
-      if (stranger !== undefined && !isOpen) return Result.fail(stranger)
+      const ignoresOthers = isOpen || isAlwaysOpen
+      const stranger = strangerIn(given, ignoresOthers)
+      if (stranger !== undefined && !ignoresOthers) return Result.fail(stranger)
       const none = faultOfNone(given, source)
       if (none !== undefined) return Result.fail(none)
       const decoded = {}

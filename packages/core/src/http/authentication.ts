@@ -10,12 +10,12 @@ import type { ApiKey } from "../keys/api-key.ts"
 import type { ApiKeys } from "../keys/api-keys.ts"
 import { type Authenticate, type Identity, type Principal, toPrincipal } from "../keys/identity.ts"
 import type { Tickets } from "../keys/tickets.ts"
-import type { ApiError } from "./errors.ts"
+import type { ApiError, ApiErrorOf } from "./errors.ts"
 import { mayUseProject } from "./operation.ts"
 import type { ApiRequest } from "./request.ts"
 import { type Outcome, apiErrorIn, failOutcome } from "./response.ts"
 
-const unauthorized: ApiError = { _tag: "Unauthorized" }
+const unauthorized: ApiErrorOf<"Unauthorized"> = { _tag: "Unauthorized" }
 
 const repeated: ApiError = {
   _tag: "MalformedRequest",
@@ -33,7 +33,7 @@ const tokenOf = (headers: HeaderFields): Outcome<string> => {
   return token === undefined ? failOutcome(unauthorized) : Result.succeed(token)
 }
 
-const ofKey = (key: ApiKey | undefined): Effect.Effect<Principal, ApiError> =>
+const ofKey = (key: ApiKey | undefined): Effect.Effect<Principal, ApiErrorOf<"Unauthorized">> =>
   key === undefined
     ? Effect.fail(unauthorized)
     : Effect.succeed({
@@ -45,11 +45,15 @@ const ofKey = (key: ApiKey | undefined): Effect.Effect<Principal, ApiError> =>
       })
 
 // Hosts without types may also return `null` or `false`.
-const ofIdentity = (identity: Identity | undefined): Effect.Effect<Principal, ApiError> =>
+const ofIdentity = (
+  identity: Identity | undefined,
+): Effect.Effect<Principal, ApiErrorOf<"Unauthorized">> =>
   identity ? Effect.succeed(toPrincipal(identity)) : Effect.fail(unauthorized)
 
 /** Asks the host. What its function throws is a defect. */
-const askHost = (authenticate: Authenticate<void>): Effect.Effect<Principal, ApiError> => {
+const askHost = (
+  authenticate: Authenticate<void>,
+): Effect.Effect<Principal, ApiErrorOf<"Unauthorized">> => {
   const answer = authenticate()
   return Predicate.isPromiseLike(answer)
     ? Effect.flatMap(
@@ -86,7 +90,9 @@ const ifHolder = (holder: Principal | undefined) =>
  * @param mostAge - how old the store's answer may be, in milliseconds, if that is less than
  *   `keyCacheTtl`
  */
-type Reauthenticate = (mostAge?: number) => Effect.Effect<Principal, ApiError>
+type Reauthenticate = (
+  mostAge?: number,
+) => Effect.Effect<Principal, ApiErrorOf<"StoreUnavailable" | "Unauthorized">>
 
 /** Finds out who sent a request. */
 export interface Authentication {
@@ -151,8 +157,14 @@ export interface StreamAccess {
   readonly requestId: string
 }
 
+/** Why a client may not follow a project. */
+type AccessError = ApiErrorOf<"ProjectNotFound" | "StoreUnavailable" | "Unauthorized">
+
 /** No slot is free. One will be at the latest when the longest poll has ended. */
-export const connectionLimitError: ApiError = { _tag: "RateLimited", retryAfter: 20 }
+export const connectionLimitError: ApiErrorOf<"RateLimited"> = {
+  _tag: "RateLimited",
+  retryAfter: 20,
+}
 
 /**
  * Fails if the client may not use the project any more, or if it is another one with the same id.
@@ -162,13 +174,13 @@ export const connectionLimitError: ApiError = { _tag: "RateLimited", retryAfter:
 export const recheckAccess = (
   { projectId, renew }: StreamAccess,
   age?: number,
-): Effect.Effect<void, ApiError> =>
+): Effect.Effect<void, AccessError> =>
   Effect.flatMap(renew(age), (principal) =>
     mayUseProject(principal, projectId) ? Effect.void : Effect.fail({ _tag: "ProjectNotFound" }),
   )
 
 /** Fails unless the client may follow the project, by what is known now. */
-export const admit = (access: StreamAccess): Effect.Effect<void, ApiError> =>
+export const admit = (access: StreamAccess): Effect.Effect<void, AccessError> =>
   recheckAccess(access, maxAccessAge)
 
 /** Tells whether the client may still follow the project: `undefined` if a store does not answer. */

@@ -4,13 +4,15 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Random from "effect/Random"
+import { ofResource } from "../api/declaration.ts"
+import { eventOperations, streamQuery } from "../api/events.ts"
 import { InvalidInput } from "../base/errors.ts"
 import { Faults } from "../base/faults.ts"
-import { type HeaderFields, singleHeader, traceparentOfHeaders } from "../base/headers.ts"
+import { type HeaderFields, singleHeader } from "../base/headers.ts"
 import { readBranded } from "../base/input.ts"
-import * as Setting from "../base/setting.ts"
+import type { Decoded } from "../base/operation-input.ts"
 import { joinedText, memoizeObject } from "../base/values.ts"
-import { type Event, EventId, EventType, eventData } from "../events/event.ts"
+import { type Event, EventId, eventData } from "../events/event.ts"
 import { FeedCursor, type FeedEvent } from "../events/feed-store.ts"
 import { Feed, type FeedPageQuery } from "../events/feed.ts"
 import {
@@ -21,7 +23,7 @@ import {
 } from "../events/listeners.ts"
 import { parseEndDate } from "../memberships/end-date.ts"
 import { UserId } from "../memberships/membership.ts"
-import { Events } from "../webhooks/published-events.ts"
+import { EventActs } from "../webhooks/published-events.ts"
 import {
   type Authentication,
   type StreamAccess,
@@ -34,15 +36,10 @@ import type { ApiError } from "./errors.ts"
 import {
   type Call,
   type OperationsOn,
-  bodyOf,
-  decodePathParam,
   isoOrNull,
   makeDisclosureAudit,
-  pageQuery,
-  projectOf,
-  readField,
-  readQuery,
-  ticketQuery,
+  makeReader,
+  perform,
 } from "./operation.ts"
 import { acceptsEventStream, eventStreamType } from "./request.ts"
 import type { RawReply, TextStream } from "./response.ts"
@@ -230,44 +227,6 @@ export const makeEventStream =
 
 /** The operations on events. */
 
-const parseTypes = (given: unknown): ReadonlyArray<string> | undefined => {
-  const parsed = typeof given === "string" ? given.split(",") : []
-  return parsed.length > 0 && parsed.every(EventType.is) ? parsed : undefined
-}
-
-const types = Setting.optional(
-  Setting.custom<string, ReadonlyArray<string>>(
-    `event types, each ${EventType.expected}, joined by commas`,
-    parseTypes,
-  ),
-)
-
-const wait = Setting.withDefault(
-  Setting.custom<string, number>("a whole number of seconds from 0 to 20", (given) =>
-    typeof given === "string" && /^(1?\d|20)$/.test(given) ? Number(given) : undefined,
-  ),
-  "0",
-)
-
-// Whether responses have the data of events.
-const eventOperationsHasData = Setting.withDefault(
-  Setting.custom<string, boolean>("true or false", (given) =>
-    given === "true" || given === "false" ? given === "true" : undefined,
-  ),
-  "true",
-)
-
-const disclosures = ["true", "summary", "false"] as const
-
-const disclosure = Setting.withDefault(Setting.oneOf(disclosures), "true")
-
-const orders = ["oldest", "newest"] as const
-
-const order = Setting.withDefault(Setting.oneOf(orders), "oldest")
-
-const type = Setting.string(EventType.expected, EventType.is)
-const data = Setting.guarded<unknown>("a JSON value", () => true)
-
 // The place before the oldest event, in either order.
 const firstPlace = "start"
 
@@ -291,7 +250,7 @@ export const makeEventOperations = Effect.fnUntraced(function* (
   maxBodyBytes: number,
   renewal: Authentication["renewal"],
 ) {
-  const events = yield* Events
+  const acts = yield* EventActs
   const recordShown = yield* makeDisclosureAudit
   const feed = yield* Feed
   const listeners = yield* Listeners
@@ -323,17 +282,11 @@ export const makeEventOperations = Effect.fnUntraced(function* (
           Effect.tap(() => recheckAccess(accessOf(call, query.projectId))),
         )
 
+  const { get, list, publish } = eventOperations
+
   /** Reads a page of the latest events. Its cursor is the id of its oldest event. */
-  const listLatest = Effect.fnUntraced(function* (
-    projectId: string,
-    query: {
-      readonly after: string | undefined
-      readonly limit: number
-      readonly types: ReadonlyArray<string> | undefined
-      readonly wait: number
-      readonly data: Disclosure
-    },
-  ) {
+  const listLatest = Effect.fnUntraced(function* (query: Decoded<typeof list.input>) {
+    const { projectId } = query
     if (query.types !== undefined || query.wait !== 0) {
       return yield* new InvalidInput({
         field: "order",
@@ -361,39 +314,26 @@ export const makeEventOperations = Effect.fnUntraced(function* (
     }
   })
 
-  const listPage = Effect.fnUntraced(function* (call: Call<"project_id">) {
-    const projectId = yield* projectOf(call)
-    const query = yield* readQuery(call.request, {
-      ...pageQuery,
-      types,
-      wait,
-      ticket: ticketQuery,
-      data: disclosure,
-      order,
-    })
-    if (query.order === "newest") return yield* listLatest(projectId, query)
-    const page = yield* readFeed(call, {
-      projectId,
-      after: query.after,
-      types: query.types,
-      limit: query.limit,
-      waitMillis: 1000 * query.wait,
-    })
+  const listNext = Effect.fnUntraced(function* (
+    { after, data, limit, projectId, types, wait }: Decoded<typeof list.input>,
+    call: Call,
+  ) {
+    const page = yield* readFeed(call, { projectId, after, types, limit, waitMillis: 1000 * wait })
     return {
-      message: "The events after the cursor.",
       total: page.events.length,
       next: page.cursor,
-      data: page.events.map((event) => disclosedEventData(event, query.data)),
+      data: page.events.map((event) => disclosedEventData(event, data)),
     }
   })
 
-  const stream = Effect.fnUntraced(function* (call: Call<"project_id">) {
-    const projectId = yield* projectOf(call)
-    const query = yield* readQuery(call.request, {
-      after: pageQuery.after,
-      types,
-      ticket: ticketQuery,
-    })
+  const listPage = perform(list, maxBodyBytes, (query, _context, call) =>
+    query.order === "newest" ? listLatest(query) : listNext(query, call),
+  )
+
+  const readStream = makeReader(list, streamQuery, maxBodyBytes)
+
+  const stream = Effect.fnUntraced(function* (call: Call) {
+    const { projectId, ...query } = yield* readStream(call)
     const lastEventId = yield* lastEventIdOf(call.request.headers)
     const access = accessOf(call, projectId)
     yield* admit(access)
@@ -415,38 +355,24 @@ export const makeEventOperations = Effect.fnUntraced(function* (
     })
   })
 
-  return {
-    "events.list": (call) =>
+  return ofResource("events", {
+    list: (call: Call) =>
       acceptsEventStream(call.request.headers) ? stream(call) : listPage(call),
 
-    "events.publish": Effect.fnUntraced(function* (call) {
-      const projectId = yield* projectOf(call)
-      yield* readQuery(call.request, {})
-      const body = yield* bodyOf(call, maxBodyBytes)
-      const id = yield* events.publish({
-        projectId,
-        type: yield* Effect.fromResult(readField(body, "type", type)),
-        data: yield* Effect.fromResult(readField(body, "data", data)),
-        traceparent: traceparentOfHeaders(call.request.headers),
-        idempotencyKey: call.once,
-      })
-      return { message: "The event was published.", data: { id } }
-    }),
+    publish: perform(publish, maxBodyBytes, (input, context) =>
+      Effect.map(acts.publish(input, context), (id) => ({ data: { id } })),
+    ),
 
-    "events.get": Effect.fnUntraced(function* (call) {
-      const projectId = yield* projectOf(call)
-      const query = yield* readQuery(call.request, { data: eventOperationsHasData })
-      const eventId = yield* decodePathParam(call.params.event_id)
-      const event = yield* events.find({ projectId, eventId })
-      const deliveries = event.deliveries.map((delivery) => ({
-        webhook_id: delivery.webhookId,
-        ...deliveryData(delivery),
-      }))
-      if (query.data) yield* recordShown(call, "data_shown", event.id)
-      return {
-        message: "The event and its deliveries.",
-        data: { ...disclosedEventData(event, query.data ? "true" : "false"), deliveries },
-      }
-    }),
-  } satisfies OperationsOn<"events">
+    get: perform(get, maxBodyBytes, ({ data, ...ids }, _context, call) =>
+      Effect.gen(function* () {
+        const event = yield* acts.find(ids)
+        const deliveries = event.deliveries.map((delivery) => ({
+          webhook_id: delivery.webhookId,
+          ...deliveryData(delivery),
+        }))
+        if (data) yield* recordShown(call, "data_shown", event.id)
+        return { data: { ...disclosedEventData(event, data ? "true" : "false"), deliveries } }
+      }),
+    ),
+  }) satisfies OperationsOn<"events">
 })

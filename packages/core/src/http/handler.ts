@@ -26,7 +26,7 @@ import { type LimitDecision, RateLimiter } from "../limits/rate-limiter.ts"
 import { type MembershipActs, Memberships } from "../memberships/memberships.ts"
 import { Observer } from "../telemetry/observer.ts"
 import { Tracing } from "../telemetry/tracing.ts"
-import type { Events } from "../webhooks/published-events.ts"
+import type { EventActs, Events } from "../webhooks/published-events.ts"
 import type { WebhookActs, Webhooks } from "../webhooks/webhooks.ts"
 import { makeApiKeyOperations, makeIdentityOperations, makeRealtimeOperations } from "./api-keys.ts"
 import { type Authentication, makeAuthentication } from "./authentication.ts"
@@ -316,6 +316,7 @@ export class Handler extends Context.Service<
     | Activity
     | WebhookActs
     | Webhooks
+    | EventActs
     | Events
     | Feed
     | Listeners

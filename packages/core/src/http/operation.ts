@@ -527,7 +527,7 @@ const none = Result.succeed({})
 const noProject = Effect.succeed(undefined)
 
 /** Makes the function that reads the input of an operation. Without generators: each extension takes these steps. */
-const makeReader = <O, E>(
+export const makeReader = <O, E>(
   declared: Declaration,
   input: RequestInput<O, E>,
   maxBodyBytes: number,
@@ -644,9 +644,6 @@ export const pageQuery = {
   // The cursor that the page before has as `next`.
   after: Setting.optional(Setting.string("a cursor, as `next` of the page before", () => true)),
 }
-
-/** The ticket by which a client follows the feed. Authentication redeems it. */
-export const ticketQuery = Setting.optional(Setting.string("a ticket", () => true))
 
 /**
  * Reads query parameters as their definitions say. Fails with `InvalidInput`, which names the

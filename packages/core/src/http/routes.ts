@@ -4,6 +4,7 @@ import * as Struct from "effect/Struct"
 import { apiKeyOperations, identityOperations } from "../api/api-keys.ts"
 import { auditOperations } from "../api/audit.ts"
 import { type PathPattern, type Route, ofResource } from "../api/declaration.ts"
+import { eventOperations } from "../api/events.ts"
 import { membershipOperations } from "../api/memberships.ts"
 import { projectOperations } from "../api/projects.ts"
 import { realtimeOperations } from "../api/realtime.ts"
@@ -16,22 +17,7 @@ export const routes = {
   ...ofResource("memberships", membershipOperations),
   ...ofResource("projects", projectOperations),
   ...ofResource("webhooks", webhookOperations),
-  "events.list": {
-    method: "GET",
-    pattern: "/v2/projects/:project_id/events",
-    role: "client",
-    takesTicket: true,
-  },
-  "events.publish": {
-    method: "POST",
-    pattern: "/v2/projects/:project_id/events",
-    role: "operator",
-  },
-  "events.get": {
-    method: "GET",
-    pattern: "/v2/projects/:project_id/events/:event_id",
-    role: "operator",
-  },
+  ...ofResource("events", eventOperations),
   ...ofResource("realtime", realtimeOperations),
   ...ofResource("apiKeys", apiKeyOperations),
   ...ofResource("audit", auditOperations),

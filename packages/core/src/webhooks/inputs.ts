@@ -7,8 +7,8 @@ import { type Noun, namesOf, originFields as origin } from "../base/field-names.
 import { brandedText, instantSetting, pageSize, projectId } from "../base/input.ts"
 import { input } from "../base/operation-input.ts"
 import * as Setting from "../base/setting.ts"
-import { getOwn } from "../base/values.ts"
-import { EventId, eventTypesOption } from "../events/event.ts"
+import { type BrandConstructor, getOwn } from "../base/values.ts"
+import { EventId, EventNotFound, EventType, eventTypesOption } from "../events/event.ts"
 import { type AttemptPosition, type Delivery, deliveryStates } from "./outbox.ts"
 import { replayChoices, replayCursor } from "./replay.ts"
 import { webhookUrl } from "./transport.ts"
@@ -18,19 +18,21 @@ import { WebhookId, WebhookNotFound } from "./webhook.ts"
 
 const uuidJson = { $ref: "Uuid" }
 
-/** The id of a webhook. Text other than a UUID cannot be one. */
-const webhookId: Setting.Setting<string, WebhookId, InvalidInput | WebhookNotFound> = {
-  expected: "the id of a webhook",
+/** An id. Text other than a UUID is the id of nothing. */
+const idOf = <Id extends string, E>(
+  expected: string,
+  { is }: BrandConstructor<string, Id>,
+  notFound: (id: string) => E,
+): Setting.Setting<string, Id, InvalidInput | E> => ({
+  expected,
   json: uuidJson,
   read: (given, field) => {
     if (typeof given !== "string")
-      return Result.fail(new InvalidInput({ field, problem: "must be the id of a webhook" }))
+      return Result.fail(new InvalidInput({ field, problem: `must be ${expected}` }))
     const id = given.toLowerCase()
-    return WebhookId.is(id)
-      ? Result.succeed(id)
-      : Result.fail(new WebhookNotFound({ webhookId: given }))
+    return is(id) ? Result.succeed(id) : Result.fail(notFound(given))
   },
-}
+})
 
 /** Text that may be the id of an event. */
 export const possibleEventId = Setting.inJson(
@@ -39,7 +41,7 @@ export const possibleEventId = Setting.inJson(
 )
 
 /** The id in the path of a project's operations. */
-const projectPath = {
+export const projectPath = {
   /**
    * The id of the project.
    * @example "demo"
@@ -51,8 +53,31 @@ const projectPath = {
 export const webhookPath = {
   ...projectPath,
   /** The id of the webhook. */
-  webhookId,
+  webhookId: idOf(
+    "the id of a webhook",
+    WebhookId,
+    (webhookId) => new WebhookNotFound({ webhookId }),
+  ),
 }
+
+/** The ids in the path of an event's operations. */
+export const eventPath = {
+  ...projectPath,
+  /** The id of the event. */
+  eventId: idOf("the id of an event", EventId, (eventId) => new EventNotFound({ eventId })),
+}
+
+/** The input of what concerns an event. */
+export const ofEvent = input(eventPath, {})
+
+/** An event to publish. */
+export const newEvent = input(projectPath, {
+  /** `payment.completed`, or any other type that Tenure does not publish itself. */
+  type: brandedText(EventType),
+  data: Setting.optional(
+    Setting.guarded<unknown>("a value that can be written as JSON", () => true),
+  ),
+})
 
 /** The input of what concerns all webhooks of a project. */
 export const ofProject = input(projectPath, {})
@@ -251,7 +276,7 @@ export const webhookNames: Noun = {
 export const eventNames: Noun = {
   methods: {
     // Events and deliveries that were returned have a type, too.
-    publish: [{ projectId: true, type: false, data: true, traceparent: false, ...repeatable }],
-    find: [{ projectId: true, eventId: true }],
+    publish: [namesOf(newEvent, { type: false, traceparent: false, ...repeatable })],
+    find: [namesOf(ofEvent)],
   },
 }

@@ -1,36 +1,35 @@
 /** The service for events, which hosts and the API call. */
 
-import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import {
+  type ChangeContext,
   type IdempotencyConflict,
-  type IdempotencyKeyInput,
-  attachIdempotencyKey,
-  hostOrigin,
   notifyReplay,
 } from "../base/change-context.ts"
 import { InvalidInput, type StoreUnavailable } from "../base/errors.ts"
 import { checkNames } from "../base/field-names.ts"
 import { type Traceparent, parseTraceparent, traceparentFormat } from "../base/headers.ts"
-import { invalidArgument, readBranded, readProjectId } from "../base/input.ts"
+import { type Repeatable, changingMethod, readingMethod } from "../base/host-method.ts"
+import { invalidArgument } from "../base/input.ts"
 import { faultOfJson } from "../base/json-text.ts"
+import type { Decoded, HostInputOf } from "../base/operation-input.ts"
 import * as Setting from "../base/setting.ts"
 import { type ProjectNotFound, copyOwn } from "../base/values.ts"
 import {
   type Event,
   EventId,
-  EventNotFound,
-  EventType,
+  type EventNotFound,
+  type EventType,
   Hooks,
   isFeedEventType,
   isReservedEventType,
   makeEvent,
   newEventId,
 } from "../events/event.ts"
-import { eventNames } from "./inputs.ts"
+import { eventNames, newEvent, ofEvent } from "./inputs.ts"
 import { Outbox, type PublishedEvent } from "./outbox.ts"
 
 /** The options of events. */
@@ -49,11 +48,7 @@ export interface EventsOptions extends Setting.InputOf<typeof eventsOptions> {}
 export interface EventsSettings extends Setting.OutputOf<typeof eventsOptions> {}
 
 /** An event to publish. */
-export interface EventInput {
-  /** The id of the project. */
-  readonly projectId: string
-  /** `payment.completed`, or any other type that Tenure does not publish itself. */
-  readonly type: string
+export interface EventInput extends HostInputOf<typeof newEvent>, Repeatable {
   /**
    * A value that can be written as JSON, no longer than the option `maxEventBytes` allows. Whole numbers beyond
    * `Number.MAX_SAFE_INTEGER` are refused, because they may have been rounded: pass them as text.
@@ -64,20 +59,10 @@ export interface EventInput {
    * webhooks carry it.
    */
   readonly traceparent?: string | undefined
-  /**
-   * Publishes the event once, however often the call is repeated within 24 hours: 1 to 255 visible
-   * characters of ASCII.
-   */
-  readonly idempotencyKey?: IdempotencyKeyInput | undefined
 }
 
 /** The ids of an event, as a host has them. */
-export interface EventIds {
-  /** The id of the project. */
-  readonly projectId: string
-  /** A UUID, in upper or lower case. */
-  readonly eventId: string
-}
+export interface EventIds extends HostInputOf<typeof ofEvent> {}
 
 const utf8 = new TextEncoder()
 
@@ -148,20 +133,11 @@ const eventsMakeEvent = (
     }),
   )
 
-/** Says why a host's event may not have a type, if it may not. */
+/** Says why a host's event may not have a type, if it may not. Receivers rely on the reserved types to come from Tenure. */
 const refusalOf = (type: EventType): string | undefined => {
   if (isReservedEventType(type)) return "only Tenure itself publishes events of this type"
   return isFeedEventType(type) ? "in a stream of events, it has another meaning" : undefined
 }
-
-/** Decodes the type of a host's event. Receivers rely on the reserved types to come from Tenure. */
-const decodeType = (text: string): Effect.Effect<EventType, InvalidInput> =>
-  Effect.flatMap(readBranded("type", EventType, text), (type) => {
-    const reason = refusalOf(type)
-    return reason === undefined
-      ? Effect.succeed(type)
-      : Effect.fail(new InvalidInput({ field: "type", problem: `must not be ${type}: ${reason}` }))
-  })
 
 const decodeTrace = (
   text: string | undefined,
@@ -171,13 +147,6 @@ const decodeTrace = (
   return trace === undefined
     ? invalidArgument("traceparent", traceparentFormat)
     : Effect.succeed(trace)
-}
-
-/** Decodes the id of an event. Text that is not a UUID cannot be the id of any. */
-const decodeEventId = (text: string): Effect.Effect<EventId, EventNotFound | InvalidInput> => {
-  if (typeof text !== "string") return invalidArgument("eventId", "the id of an event")
-  const id = text.toLowerCase()
-  return EventId.is(id) ? Effect.succeed(id) : Effect.fail(new EventNotFound({ eventId: text }))
 }
 
 /**
@@ -221,24 +190,28 @@ export class Events extends Context.Service<
 >()("@tenure/core/Events") {
   static readonly layer = (
     settings: EventsSettings = Setting.parse(eventsOptions),
-  ): Layer.Layer<Events, never, Outbox> => Layer.effect(Events, make(settings))
+  ): Layer.Layer<Events | EventActs, never, Outbox> =>
+    Layer.provideMerge(
+      Layer.effect(Events, Effect.map(EventActs, makeMethods)),
+      Layer.effect(EventActs, makeActs(settings)),
+    )
 }
 
-const make = Effect.fnUntraced(function* (settings: EventsSettings) {
+const makeActs = Effect.fnUntraced(function* (settings: EventsSettings) {
   const outbox = yield* Outbox
   const hooks = yield* Hooks
   const crypto = yield* WebCrypto
-  return checkNames<Events["Service"]>(eventNames, {
-    publish: Effect.fnUntraced(function* (publication) {
-      const at = yield* Clock.currentTimeMillis
-      const { data, idempotencyKey, ...named } = copyOwn(publication)
-      const projectId = yield* readProjectId(named.projectId)
-      const type = yield* decodeType(named.type)
+  return {
+    publish: Effect.fnUntraced(function* (
+      { data, projectId, type }: Decoded<typeof newEvent>,
+      { at, once, origin: { traceparent } }: ChangeContext,
+    ) {
+      const reason = refusalOf(type)
+      if (reason !== undefined) {
+        return yield* new InvalidInput({ field: "type", problem: `must not be ${type}: ${reason}` })
+      }
       const id = newEventId(crypto, at)
-      const traceparent = yield* decodeTrace(named.traceparent)
       const event = yield* eventsMakeEvent({ id, projectId, type, at, data, traceparent }, settings)
-      const occasion = { origin: hostOrigin, at }
-      const { once } = yield* attachIdempotencyKey(occasion, idempotencyKey, type, projectId, data)
       const replayed = yield* outbox.publish(event, once)
       if (replayed !== undefined) {
         yield* notifyReplay({ once }, replayed)
@@ -248,10 +221,27 @@ const make = Effect.fnUntraced(function* (settings: EventsSettings) {
       return event.id
     }),
 
-    find: Effect.fnUntraced(function* (ids) {
-      const { eventId, projectId } = copyOwn(ids)
-      const id = yield* decodeEventId(eventId)
-      return yield* outbox.find(yield* readProjectId(projectId), id)
-    }),
-  })
+    find: ({ eventId, projectId }: Decoded<typeof ofEvent>) => outbox.find(projectId, eventId),
+  }
 })
+
+/** What the methods do once their arguments are read. The HTTP API reads them from requests. */
+export class EventActs extends Context.Service<
+  EventActs,
+  Effect.Success<ReturnType<typeof makeActs>>
+>()("@tenure/core/EventActs") {}
+
+const makeMethods = (acts: EventActs["Service"]): Events["Service"] => {
+  const publish = changingMethod("publish", newEvent, acts.publish)
+  return checkNames<Events["Service"]>(eventNames, {
+    publish: (publication) =>
+      Effect.suspend(() => {
+        const given = copyOwn(publication)
+        // A repetition may belong to another trace.
+        return Effect.flatMap(decodeTrace(given.traceparent), (traceparent) =>
+          publish(given, { traceparent }),
+        )
+      }),
+    find: readingMethod(ofEvent, acts.find),
+  })
+}

@@ -32,7 +32,6 @@ import {
   requireAllProjects,
   routeRequest,
   sortedProjects,
-  ticketQuery,
 } from "../../src/http/operation.ts"
 import {
   type ApiRequest,
@@ -314,7 +313,7 @@ describe("the query of a request", () => {
   const parameters = {
     ...pageQuery,
     state: Setting.optional(Setting.oneOf(["active", "expired"])),
-    ticket: ticketQuery,
+    ticket: Setting.optional(Setting.string("a ticket", () => true)),
   }
 
   const read = (query?: string) => Effect.runSync(Effect.result(readQuery({ query }, parameters)))
