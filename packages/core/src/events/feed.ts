@@ -10,16 +10,15 @@ import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import type { InvalidInput, StoreUnavailable } from "../base/errors.ts"
 import { Faults, makeOutageReporter } from "../base/faults.ts"
-import { type MethodFields, checkNames, makeNameChecks } from "../base/field-names.ts"
-import { readArgument, readBranded, readProjectId } from "../base/input.ts"
-import * as Setting from "../base/setting.ts"
+import { checkNames, makeNameChecks } from "../base/field-names.ts"
+import { readingMethod } from "../base/host-method.ts"
+import type { Decoded, HostInputOf } from "../base/operation-input.ts"
 import { sleepPoll } from "../base/time.ts"
 import { type ProjectId, type ProjectNotFound, copyOwn } from "../base/values.ts"
-import { EventId, type EventType, Hooks, eventTypesOption } from "./event.ts"
-import type { FeedPromises } from "./feed-promises.ts"
+import { type EventId, Hooks } from "./event.ts"
 import {
   type CursorExpired,
-  FeedCursor,
+  type FeedCursor,
   type FeedEvent,
   type FeedHistory,
   type FeedPage,
@@ -28,6 +27,7 @@ import {
   FeedStore,
   type LatestEvents,
 } from "./feed-store.ts"
+import { feedNames, feedPage, feedQuery, latestPage, maxEvents } from "./inputs.ts"
 
 /** A project's new events, oldest first, and the position after them. */
 export interface EventBatch {
@@ -277,11 +277,7 @@ const makeSharedTail = Effect.fnUntraced(function* (
 })
 
 /** The events to read. */
-export interface FollowRequest {
-  readonly projectId: ProjectId
-  readonly from: FeedStart
-  readonly types: ReadonlyArray<EventType> | undefined
-}
+export interface FollowRequest extends Decoded<typeof feedQuery> {}
 
 /** Why a step from page to page fails. */
 export type FollowFailure = ProjectNotFound | CursorExpired | StoreUnavailable
@@ -374,7 +370,7 @@ export class Follower {
   }
 
   private reach(page: FeedPage): FeedPage {
-    this.asked = { ...this.asked, from: page.cursor }
+    this.asked = { ...this.asked, after: page.cursor }
     return page
   }
 
@@ -433,70 +429,21 @@ export const aborted = (signal: AbortSignal | undefined): Effect.Effect<void> =>
       })
 
 /** The events to read. */
-export interface FeedQuery {
-  /** The project whose events are read. */
-  readonly projectId: string
-  /** An event's or a page's cursor; `"start"` for the oldest kept event. Default: now. */
-  readonly after?: string | undefined
-  /** Only events with these types. Default: all. */
-  readonly types?: ReadonlyArray<string> | undefined
-}
+export interface FeedQuery extends HostInputOf<typeof feedQuery> {}
 
 /** The page to read. */
-export interface FeedPageQuery extends FeedQuery {
-  /** The most events: 1 to 1,000. By default 100. */
-  readonly limit?: number | undefined
-  /** How long to wait when there is no event yet, in milliseconds, up to 20,000. By default 0. */
-  readonly waitMillis?: number | undefined
+export interface FeedPageQuery extends HostInputOf<typeof feedPage> {
   /** Ends the waiting. */
   readonly signal?: AbortSignal | undefined
 }
 
 /** The latest events to read. */
-export interface LatestEventsQuery {
-  readonly projectId: string
-  /** The id of an event: those before it. By default, the latest of all. */
-  readonly before?: string | undefined
-  /** The most events: 1 to 1,000. By default 100. */
-  readonly limit?: number | undefined
-}
+export interface LatestEventsQuery extends HostInputOf<typeof latestPage> {}
 
 /** Why events cannot be read. */
 export type FeedFailure = InvalidInput | FollowFailure
 
-const following = { projectId: true, types: true, after: "cursor" }
-
-/** The fields in arguments to the feed's methods, by name. */
-const feedFields = {
-  methods: {
-    read: [
-      {
-        ...following,
-        limit: true,
-        waitMillis: ["wait", '"waitMillis", in milliseconds'],
-        signal: true,
-      },
-    ],
-    latest: [{ projectId: true, before: true, limit: true }],
-    follow: [following],
-    follower: [following],
-    stream: [{ ...following, signal: true }],
-    consume: [
-      {
-        projectId: true,
-        types: true,
-        limit: true,
-        transaction: true,
-        load: true,
-        handle: true,
-        save: true,
-        signal: true,
-      },
-    ],
-  },
-} satisfies { readonly methods: MethodFields<Feed["Service"] & FeedPromises> }
-
-const checks = makeNameChecks(feedFields)
+const checks = makeNameChecks(feedNames)
 
 /** Fails if a field of a method is named wrong that is not one of the service. */
 export const checkFeedFields = (
@@ -508,7 +455,6 @@ export const checkFeedFields = (
     return fault === undefined ? Effect.void : Effect.fail(fault)
   })
 
-const mostEvents = 1000
 const maxPageBytes = 1_048_576
 
 // A follower's maximum buffer.
@@ -516,20 +462,6 @@ const maxFollowedBytes = 65_536
 
 // How many pages to read without an event of the requested types. The caller may continue from there.
 const mostEmpty = 10
-
-const limits = Setting.withDefault(Setting.integer({ most: mostEvents }), 100)
-
-const waits = Setting.withDefault(Setting.integer({ least: 0, most: 20_000 }), 0)
-
-const decode = Effect.fnUntraced(function* (
-  query: FeedQuery,
-): Effect.fn.Return<FollowRequest, InvalidInput> {
-  const projectId = yield* readProjectId(query.projectId)
-  const { after = "now" } = query
-  const from =
-    after === "start" || after === "now" ? after : yield* readBranded("after", FeedCursor, after)
-  return { projectId, from, types: yield* readArgument("types", eventTypesOption, query.types) }
-})
 
 /**
  * Reads the events of projects in an order in which none is skipped, and none comes twice.
@@ -611,12 +543,12 @@ const make = Effect.gen(function* () {
 
   /** Reads a page of the types asked for. */
   const readPage = Effect.fnUntraced(function* (
-    { from, projectId, types }: FollowRequest,
+    { after, projectId, types }: FollowRequest,
     limit: number,
     bytes = maxPageBytes,
   ) {
-    const size = { events: types === undefined ? limit : mostEvents, bytes }
-    let page = filterTypes(yield* store.read([projectId], from, size), types)
+    const size = { events: types === undefined ? limit : maxEvents, bytes }
+    let page = filterTypes(yield* store.read([projectId], after, size), types)
     for (let count = 1; page.events.length === 0 && !page.isLast && count < mostEmpty; count++) {
       page = filterTypes(yield* store.read([projectId], page.cursor, size), types)
     }
@@ -625,41 +557,43 @@ const make = Effect.gen(function* () {
 
   const source: PageSource = {
     tail,
-    read: (asked) => readPage(asked, mostEvents, maxFollowedBytes),
+    read: (asked) => readPage(asked, maxEvents, maxFollowedBytes),
     closing: released.await,
   }
 
-  const follower = (query: FeedQuery) =>
-    Effect.suspend(() => Effect.map(decode(copyOwn(query)), (asked) => new Follower(source, asked)))
+  const follower = readingMethod(feedQuery, (asked) =>
+    Effect.sync(() => new Follower(source, asked)),
+  )
 
-  return checkNames<Feed["Service"]>(feedFields, {
-    read: Effect.fnUntraced(function* (query) {
-      const given = copyOwn(query)
-      const asked = yield* decode(given)
-      const limit = yield* readArgument("limit", limits, given.limit)
-      const waitMillis = yield* readArgument("waitMillis", waits, given.waitMillis)
-      const page = yield* readPage(asked, limit)
-      if (waitMillis === 0 || page.events.length > 0 || !page.isLast) return page
-      const waiting = new Follower(source, { ...asked, from: page.cursor })
-      const later = yield* Effect.raceFirst(
-        waiting.next,
-        Effect.as(aborted(given.signal), Option.none()),
-      ).pipe(Effect.timeoutOption(waitMillis), Effect.ensuring(Effect.sync(() => waiting.stop())))
-      return Option.match(Option.flatten(later), {
-        onNone: () => page,
-        onSome: (next) => cut(next, limit),
-      })
-    }),
+  const readNext = Effect.fnUntraced(function* (
+    { limit, waitMillis, ...asked }: Decoded<typeof feedPage>,
+    signal: AbortSignal | undefined,
+  ) {
+    const page = yield* readPage(asked, limit)
+    if (waitMillis === 0 || page.events.length > 0 || !page.isLast) return page
+    const waiting = new Follower(source, { ...asked, after: page.cursor })
+    const later = yield* Effect.raceFirst(
+      waiting.next,
+      Effect.as(aborted(signal), Option.none()),
+    ).pipe(Effect.timeoutOption(waitMillis), Effect.ensuring(Effect.sync(() => waiting.stop())))
+    return Option.match(Option.flatten(later), {
+      onNone: () => page,
+      onSome: (next) => cut(next, limit),
+    })
+  })
 
-    latest: Effect.fnUntraced(function* (query) {
-      const { before, limit, projectId } = copyOwn(query)
-      const size = {
-        events: yield* readArgument("limit", limits, limit),
-        bytes: maxPageBytes,
-      }
-      const id = before === undefined ? undefined : yield* readBranded("before", EventId, before)
-      return yield* store.latest(yield* readProjectId(projectId), id, size)
-    }),
+  return checkNames<Feed["Service"]>(feedNames, {
+    read: (query) =>
+      Effect.suspend(() => {
+        const own = copyOwn(query)
+        return Effect.flatMap(Effect.fromResult(feedPage.fromHost(own)), (asked) =>
+          readNext(asked, own.signal),
+        )
+      }),
+
+    latest: readingMethod(latestPage, ({ before, limit, projectId }) =>
+      store.latest(projectId, before, { events: limit, bytes: maxPageBytes }),
+    ),
 
     follow: (query) =>
       Effect.acquireRelease(follower(query), (made) => Effect.sync(() => made.stop())),

@@ -340,9 +340,9 @@ const makeActs = Effect.fnUntraced(function* ({ keyCacheTtl }: ApiKeysSettings) 
       }
       const digest = digestToken(token)
       const key: ApiKey = {
-        ...others,
         id: ApiKeyId(crypto.randomUUID()),
         digest,
+        ...others,
         projects: projects === "all" ? projects : new Set(projects),
         createdAt: context.at,
         expiresAt,

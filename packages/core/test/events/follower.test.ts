@@ -43,15 +43,15 @@ const following = (pages: Array<FeedPage>, types?: ReadonlyArray<EventType>) => 
           return subscription
         },
       },
-      read: ({ from }) =>
+      read: ({ after }) =>
         Effect.suspend(() => {
-          asked.push(from)
+          asked.push(after)
           const next = pages.shift()
           return next ? Effect.succeed(next) : Effect.fail(new StoreUnavailable({ cause: "down" }))
         }),
       closing: closing.await,
     },
-    { projectId, from: "start", types },
+    { projectId, after: "start", types },
   )
   const offer = (...events: ReadonlyArray<FeedEvent>): void => {
     const cursor = events.at(-1)?.cursor ?? FeedCursor("0")
