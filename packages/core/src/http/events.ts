@@ -1,4 +1,4 @@
-/** Events as responses show them. */
+/** The operations on events, with the feed as a page and as Server-Sent Events (HTML, 9.2). */
 
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -75,8 +75,6 @@ const disclosedEventData = (event: Event, disclosure: Disclosure) => ({
 
 /** Returns what a response has of an event. */
 export const eventDataOf = (event: Event) => disclosedEventData(event, "true")
-
-/** The feed as Server-Sent Events (HTML, 9.2). */
 
 /** How long a client waits before it reconnects, in milliseconds: a random time between these. */
 const shortestRetryMillis = 1000
@@ -224,8 +222,6 @@ export const makeEventStream =
     signal?.addEventListener("abort", close, { once: true })
     return { _tag: "Verbatim", headers: eventStreamHeaders, body: new Texts(shared, source) }
   }
-
-/** The operations on events. */
 
 // The place before the oldest event, in either order.
 const firstPlace = "start"

@@ -5,15 +5,7 @@ import { ofResource } from "../api/declaration.ts"
 import { statusOperations } from "../api/service-info.ts"
 import { Activity, type ActivityReport } from "../health/activity.ts"
 import { Status, type StatusReport, type WebhookNeedingAttention } from "../health/status.ts"
-import type { ApiError } from "./errors.ts"
-import {
-  type Call,
-  type OperationsOn,
-  isoOrNull,
-  perform,
-  requireAllProjects,
-} from "./operation.ts"
-import type { OperationResult } from "./response.ts"
+import { type OperationsOn, isoOrNull, perform, requireAllProjects } from "./operation.ts"
 import { latestAttemptOf } from "./webhooks.ts"
 
 const reasons = {
@@ -71,7 +63,7 @@ const activityOf = ({ minutes, refusals }: ActivityReport) => ({
   refusals: refusals.map(({ keyId, refused }) => ({ key_id: keyId ?? null, refused })),
 })
 
-type Operate = (call: Call) => Effect.Effect<OperationResult, ApiError>
+type Operate = OperationsOn<"status">["status.get"]
 
 /** Refuses a sender who may not use all projects, whatever else is wrong with the request. */
 const forAllProjects =
