@@ -111,6 +111,13 @@ describe("an input", () => {
     expect(read).toMatchObject({ failure: { field: "first_name", problem } })
     expect(Result.isSuccess(some.fromHost({ isOpen: null }))).toBe(true)
   })
+
+  it("can ignore fields that are not declared", () => {
+    const open = input({}, { firstName }, { isOpen: true })
+    const read = (given: object) => open.fromRequest({}, given, "json", false)
+    expect(read({ other: 1, first_name: "a" })).toEqual(Result.succeed({ firstName: "a" }))
+    expect(read({ firstName: "a" })).toMatchObject({ failure: { field: "firstName" } })
+  })
 })
 
 describe("the fingerprint of an input", () => {
@@ -128,6 +135,14 @@ describe("the fingerprint of an input", () => {
       }),
     )
     expect(fingerprint({ houseId: "h2" })).not.toBe(fingerprint(house))
+  })
+
+  it("has the items of a set, and nothing of what cannot be written as JSON", () => {
+    const any = input({}, { any: Setting.guarded<unknown>("anything", () => true) })
+    expect(any.fingerprintOf({ any: new Set([1]) })).not.toEqual(
+      any.fingerprintOf({ any: new Set([2]) }),
+    )
+    expect(any.fingerprintOf({ any: 1n })).toEqual([])
   })
 
   it("is that of an input from before a field was added", () => {
