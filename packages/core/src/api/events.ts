@@ -25,7 +25,7 @@ export interface FeedEvent {
   readonly data: unknown
 }
 
-export interface DeliveryOfEvent extends Pick<Delivery, "state" | "due_at" | "attempts"> {
+interface DeliveryOfEvent extends Pick<Delivery, "state" | "due_at" | "attempts"> {
   /** The id of the webhook. */
   readonly webhook_id: Uuid
 }
