@@ -63,8 +63,8 @@ interface Row {
   readonly name: string
   readonly wire: string
   readonly setting: Setting<unknown, unknown, unknown>
-  /** The text of the default as it is decoded. */
-  readonly absent: string | undefined
+  /** What a missing value is decoded to, if it may be missing. */
+  readonly missing: { readonly value: unknown; readonly text: string | undefined } | undefined
 }
 
 const textOf = (value: unknown): string | undefined => {
@@ -79,8 +79,11 @@ const textOf = (value: unknown): string | undefined => {
 const rowsOf = (fields: InputFields): ReadonlyArray<Row> =>
   Object.entries(fields).map(([name, setting]) => {
     const byDefault = setting.isOptional === true ? setting.read(undefined, name) : undefined
-    const absent = byDefault && Result.isSuccess(byDefault) ? textOf(byDefault.success) : undefined
-    return { name, wire: wireNameOf(name, setting), setting, absent }
+    const missing =
+      byDefault && Result.isSuccess(byDefault)
+        ? { value: byDefault.success, text: textOf(byDefault.success) }
+        : undefined
+    return { name, wire: wireNameOf(name, setting), setting, missing }
   })
 
 /** Returns the value of an own property. */
@@ -206,9 +209,9 @@ export function input(
     },
     fingerprintOf: (decoded) =>
       allRows
-        .flatMap(({ absent, name }) => {
+        .flatMap(({ missing, name }) => {
           const text = textOf(ownOf(decoded, name))
-          return text === undefined || text === absent ? [] : [[name, text] as const]
+          return text === undefined || text === missing?.text ? [] : [[name, text] as const]
         })
         .toSorted(([one], [other]) => (one < other ? -1 : 1)),
   }

@@ -251,8 +251,21 @@ export const makeExtend = (services: ChangeServices) => {
         tried(extending, endDate, laterOf(membership.endDate, { endDate, mode })),
       )
     }
-    const { trial: _, ...change } = extending
-    const changed = { ...change, event: eventOf(extending, endDate), endDate, mode }
+    const { at, expectedEndDate, once, origin, projectId, reason, userId } = extending
+    const event = eventOf(extending, endDate)
+    // Without a spread, which is slower.
+    const changed = {
+      at,
+      once,
+      origin,
+      projectId,
+      reason,
+      event,
+      userId,
+      endDate,
+      expectedEndDate,
+      mode,
+    }
     const extended = onceOrInFuture(services, changed, endDate, store.extend(changed))
     return Effect.flatMap(extended, (result) => report(extending, endDate, result))
   }
