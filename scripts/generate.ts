@@ -64,20 +64,13 @@ export const digests: ReadonlyArray<string> = ${text(all.map(digestOf))}
     sources: ["packages/core/src", "scripts/http-api"],
     print: async () => {
       const { printHttpApi } = await import("./http-api/print.ts")
-      const { webhookOperations } = await import("../packages/core/src/api/webhooks.ts")
-      return printHttpApi([
-        {
-          name: "webhooks",
-          path: join(root, "packages/core/src/api/webhooks.ts"),
-          constant: "webhookOperations",
-          operations: webhookOperations,
-        },
-      ])
+      const { resources } = await import("./http-api/resources.ts")
+      return printHttpApi(resources)
     },
   },
   {
     path: "packages/core/src/openapi/document.generated.ts",
-    sources: ["packages/core/src"],
+    sources: ["packages/core/src", "scripts/http-api"],
     print: async () => {
       const { openApi } = await import("../packages/core/src/openapi/document.ts")
       return `/** The OpenAPI document, printed so that servers need not load schemas to show it. */

@@ -21,7 +21,7 @@ export interface Resource {
   readonly name: string
   readonly path: string
   readonly constant: string
-  readonly operations: Readonly<Record<string, Declaration>>
+  readonly operations: Readonly<Record<string, Printed>>
 }
 
 const quoted = (value: unknown): string => JSON.stringify(value)
@@ -29,6 +29,16 @@ const quoted = (value: unknown): string => JSON.stringify(value)
 const capitalized = (name: string): string => `${name.slice(0, 1).toUpperCase()}${name.slice(1)}`
 
 type AnyInput = RequestInput<unknown, unknown>
+
+/** A body of lines. */
+interface Lines {
+  readonly mediaType: string
+}
+
+/** An operation, perhaps with a body of lines. */
+interface Printed extends Declaration {
+  readonly lines?: Lines
+}
 
 /** Returns an argument of the call that makes an input. */
 const argumentOf = (found: Found<Expression>, index: number): Found<Expression> => {
@@ -45,15 +55,18 @@ const fieldsOf = (
   fields: InputFields,
   declared: Found<Expression>,
   print: (json: unknown) => string,
+  areOptional = false,
 ): ReadonlyArray<string> =>
-  Object.entries(fields).map(([name, setting]) => {
+  Object.entries(fields).flatMap(([name, setting]) => {
+    // It has to be left out.
+    if (setting.json === undefined) return []
     const property = findProperty(declared, name)
     if (property === undefined) throw new Error(`${declared.source.path} has no field ${name}`)
     const schema = print(setting.json)
     const isReference = /^[A-Za-z]\w*$/.test(schema)
     const whole = annotated(schema, docAt(property.source, property.start), isReference)
-    const isOptional = setting.isOptional === true
-    return `${wireNameOf(name, setting)}: ${isOptional ? `Schema.optionalKey(${whole})` : whole}`
+    const isOptional = areOptional || setting.isOptional === true
+    return [`${wireNameOf(name, setting)}: ${isOptional ? `Schema.optionalKey(${whole})` : whole}`]
   })
 
 const structOf = (input: AnyInput, declared: Found<Expression>): string => {
@@ -70,25 +83,67 @@ const namedBody = ({ node, source }: Found<Expression>): string => {
   return `.annotate({ identifier: ${quoted(capitalized(node.name))}${examples} })`
 }
 
-/** Prints the parameters or the body of an operation. */
-const requestOf = ({ input, method }: Declaration, property: Found<ObjectProperty>) => {
+/** The name of the function that makes an input. */
+const makerOf = ({ node }: Found<Expression>): string | undefined =>
+  node.type === "CallExpression" && node.callee.type === "Identifier" ? node.callee.name : undefined
+
+/** The place of the first of several inputs in the call that makes one of them. */
+const firstAlternative = (declared: Found<Expression>): number =>
+  makerOf(declared) === "chosenBy" ? 1 : 0
+
+/** Prints a body that has the fields of one of several inputs. */
+const bodyOf = (alternatives: ReadonlyArray<AnyInput>, declared: Found<Expression>): string => {
+  const at = firstAlternative(declared)
+  const all = alternatives.map((input, index) => ({ input, of: argumentOf(declared, at + index) }))
+  if (makerOf(declared) === "either")
+    return `Schema.Union([${all.map(({ input, of }) => structOf(input, of)).join(", ")}])`
+  // One object: clients that are generated have all fields in one type.
+  const fields = new Map(
+    all.flatMap(({ input, of }) =>
+      fieldsOf(input.fields, argumentOf(of, 1), ofJson, true).map((field) => [
+        field.slice(0, field.indexOf(":")),
+        field,
+      ]),
+    ),
+  )
+  return `Schema.Struct({ ${[...fields.values()].join(", ")} })`
+}
+
+/** Prints a body of lines, whose doc comment describes it. */
+const linesOf = ({ node, source }: Found<Expression>, { mediaType }: Lines): string => {
+  if (node.type !== "Identifier") throw new Error(`${source.path}: lines have no name`)
+  const found = findValue(source, node.name)
+  const text = annotated("Schema.String", docAt(found.source, found.start), false)
+  return `${text}.annotate({ identifier: "Import" }).pipe(HttpApiSchema.asText({ contentType: ${quoted(mediaType)} }))`
+}
+
+/** Prints the parameters and the body of an operation. */
+const requestOf = (
+  { input, lines, method }: Printed,
+  property: Found<ObjectProperty>,
+  linesProperty: Found<ObjectProperty> | undefined,
+) => {
   const given = valueOf(property)
   const declared = resolveValue(given.source, given.node)
   const { alternatives } = input
+  const at = firstAlternative(declared)
   const [first] = alternatives ?? [input]
-  const of = alternatives === undefined ? declared : argumentOf(declared, 0)
-  const path = fieldsOf(first?.path ?? {}, argumentOf(of, 0), ofJson)
+  const one = alternatives === undefined ? declared : argumentOf(declared, at)
+  const path = fieldsOf(first?.path ?? {}, argumentOf(one, 0), ofJson)
   const parts = path.length === 0 ? [] : [`params: { ${path.join(", ")} }`]
-  const inQuery = method === "GET" || method === "DELETE"
-  if (inQuery && input.wireNames.length > 0) {
+  if (input.wireNames.length === 0) return parts
+  if (lines !== undefined || method === "GET" || method === "DELETE") {
     const query = fieldsOf(input.fields, argumentOf(declared, 1), ofQuery)
-    return [...parts, `query: { ${query.join(", ")} }`]
+    return [
+      ...parts,
+      `query: { ${query.join(", ")} }`,
+      ...(lines === undefined || linesProperty === undefined
+        ? []
+        : [`payload: ${linesOf(valueOf(linesProperty), lines)}`]),
+    ]
   }
-  if (inQuery || input.wireNames.length === 0) return parts
   const body =
-    alternatives === undefined
-      ? structOf(input, declared)
-      : `Schema.Union([${alternatives.map((one, index) => structOf(one, argumentOf(declared, index))).join(", ")}])`
+    alternatives === undefined ? structOf(input, declared) : bodyOf(alternatives, declared)
   return [...parts, `payload: ${body}${namedBody(given)}`]
 }
 
@@ -125,7 +180,7 @@ const commonErrors = ({
 const makeGroupPrinter = (named: NamedSchemas) => {
   const ofType = makePrinter(named)
 
-  const endpointOf = (name: string, declaration: Declaration, property: Found<ObjectProperty>) => {
+  const endpointOf = (name: string, declaration: Printed, property: Found<ObjectProperty>) => {
     const { errors, method, pattern, reply } = declaration
     const body = valueOf(property)
     const input = findProperty(body, "input")
@@ -140,7 +195,7 @@ const makeGroupPrinter = (named: NamedSchemas) => {
     const failures = [...commonErrors(declaration), ...errors.map(failureOf)]
     const [summary = "", ...description] = docAt(property.source, property.start).paragraphs
     const options = [
-      ...requestOf(declaration, input),
+      ...requestOf(declaration, input, findProperty(body, "lines")),
       `success: ${envelopes[reply.kind]}(${schema}, ${quoted(reply.message)})`,
       `error: [${failures.join(", ")}]`,
     ]
@@ -170,7 +225,7 @@ const makeGroupPrinter = (named: NamedSchemas) => {
     const [title = "", ...description] = docAt(source, declared.start).paragraphs
     return `
 /** ${title} */
-export class ${capitalized(name)} extends HttpApiGroup.make(${quoted(name)})
+export class ${capitalized(name)}Group extends HttpApiGroup.make(${quoted(name)})
   .add(${endpoints.join(",")})
   ${needsKey ? ".middleware(Authorization)" : ""}
   .annotate(OpenApi.Title, ${quoted(title)})
@@ -209,6 +264,7 @@ export const printHttpApi = (resources: ReadonlyArray<Resource>): string => {
 
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { ${imported.join(", ")} } from "./schemas.ts"

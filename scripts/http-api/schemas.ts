@@ -1,7 +1,7 @@
 /** Prints the schemas of Effect for types of TypeScript and for JSON Schemas. */
 
 import type { TSSignature, TSType, TSTypeName } from "oxc-parser"
-import { type Doc, type Found, type Source, docAt, findType, findValue } from "./source.ts"
+import { type Doc, type Found, type Source, docAt, findType, findValue, noDoc } from "./source.ts"
 
 /** Schemas that have a name, in the order in which they are declared. */
 export type NamedSchemas = Map<string, string>
@@ -31,7 +31,9 @@ export const annotated = (schema: string, { paragraphs, tags }: Doc, isNamed: bo
 }
 
 const between = (least: unknown, most: unknown): string =>
-  `Schema.isBetween({ minimum: ${String(least)}, maximum: ${String(most)} })`
+  most === undefined
+    ? `Schema.isGreaterThanOrEqualTo(${String(least)})`
+    : `Schema.isBetween({ minimum: ${String(least)}, maximum: ${String(most)} })`
 
 const checked = (schema: string, checks: ReadonlyArray<string>): string =>
   checks.length === 0 ? schema : `${schema}.check(${checks.join(", ")})`
@@ -55,7 +57,7 @@ const checksOf = (json: Readonly<Record<string, unknown>>): ReadonlyArray<string
   ),
   ...(json["pattern"] === undefined
     ? []
-    : [`Schema.isPattern(new RegExp(${quoted(json["pattern"])}))`]),
+    : [`Schema.isPattern(new RegExp(${quoted(json["pattern"])}, "u"))`]),
   ...(json["minimum"] === undefined ? [] : [between(json["minimum"], json["maximum"])]),
 ]
 
@@ -89,7 +91,7 @@ export const ofJson = (json: unknown): string => {
         checks,
       )
     default:
-      return "Schema.Json"
+      return "Schema.Unknown"
   }
 }
 
@@ -113,6 +115,10 @@ const keywordsIn = ({ tags }: Doc): Readonly<Record<string, unknown>> =>
           : [],
     ),
   )
+
+/** Types of TypeScript that no module declares. */
+const isUtility = (name: string): boolean =>
+  ["Omit", "Pick", "Readonly", "ReadonlyArray", "Record"].includes(name)
 
 interface Member {
   readonly name: string
@@ -175,10 +181,54 @@ const membersOfName = (
 
 /** Returns the words of an array in a module, for a type such as `(typeof words)[number]`. */
 const wordsOf = (source: Source, name: string): ReadonlyArray<unknown> => {
-  const { node } = findValue(source, name)
-  const array = node.type === "TSAsExpression" ? node.expression : node
+  const found = findValue(source, name)
+  const array = found.node.type === "TSAsExpression" ? found.node.expression : found.node
   if (array.type !== "ArrayExpression") throw new Error(`${source.path}: ${name} is no array`)
-  return array.elements.map((element) => (element?.type === "Literal" ? element.value : undefined))
+  return array.elements.flatMap((element) => {
+    if (element?.type === "Literal") return [element.value]
+    if (element?.type === "SpreadElement" && element.argument.type === "Identifier") {
+      return wordsOf(found.source, element.argument.name)
+    }
+    throw new Error(`${source.path}: ${name} has an element that is no word`)
+  })
+}
+
+/** Returns the words that a type stands for, or `undefined` for a type of something else. */
+const wordsIn = (source: Source, type: TSType): ReadonlyArray<unknown> | undefined => {
+  switch (type.type) {
+    case "TSLiteralType":
+      return literalsIn(type)
+    case "TSParenthesizedType":
+      return wordsIn(source, type.typeAnnotation)
+    case "TSUnionType": {
+      const all = type.types.map((one) => wordsIn(source, one))
+      return all.includes(undefined) ? undefined : all.flatMap((words) => words ?? [])
+    }
+    case "TSTypeQuery":
+      return type.exprName.type === "Identifier" ? wordsOf(source, type.exprName.name) : undefined
+    case "TSIndexedAccessType":
+      return type.indexType.type === "TSNumberKeyword"
+        ? wordsIn(source, type.objectType)
+        : undefined
+    case "TSTypeReference": {
+      const name = nameOf(type.typeName)
+      if (isUtility(name)) return undefined
+      const found = findType(source, name)
+      return found.node.type === "TSTypeAliasDeclaration"
+        ? wordsIn(found.source, found.node.typeAnnotation)
+        : undefined
+    }
+    default:
+      return undefined
+  }
+}
+
+/** Returns the doc comment of the property that a type refers to, such as `Membership["user_id"]`. */
+const docOfType = (source: Source, type: TSType): Doc => {
+  if (type.type !== "TSIndexedAccessType") return noDoc
+  const [name] = literalsIn(type.indexType)
+  const members = name === undefined ? [] : membersOf(source, type.objectType)
+  return members.find((one) => one.name === name)?.doc ?? noDoc
 }
 
 const isNullType = ({ type }: TSType): boolean => type === "TSNullKeyword"
@@ -188,7 +238,8 @@ export const makePrinter = (named: NamedSchemas) => {
   const structOf = (source: Source, type: TSType): string =>
     `Schema.Struct({ ${membersOf(source, type).map(propertyOf).join(", ")} })`
 
-  const propertyOf = ({ doc, isOptional, name, source, type }: Member): string => {
+  const propertyOf = ({ doc: own, isOptional, name, source, type }: Member): string => {
+    const doc = own === noDoc ? docOfType(source, type) : own
     const schema = ofType(source, type, doc)
     const isReference = /^[A-Za-z]\w*$/.test(schema)
     const whole = annotated(schema, doc, isReference)
@@ -205,12 +256,20 @@ export const makePrinter = (named: NamedSchemas) => {
     if (name === "Record" && second !== undefined) {
       return `Schema.Record(Schema.String, ${ofType(source, second)})`
     }
+    if (name === "Pick" || name === "Omit") {
+      return `Schema.Struct({ ${membersOfName(source, name, parameters).map(propertyOf).join(", ")} })`
+    }
     const elsewhere = declaredElsewhere[name]
     if (elsewhere !== undefined) return elsewhere
     const found = findType(source, name)
     const own = docAt(found.source, found.start)
-    if (own.tags.has("integer")) return checked("Schema.Int", checksOf(keywordsIn(doc)))
-    return found.source.path.includes("/src/api/")
+    if (own.tags.has("integer")) {
+      return checked("Schema.Int", checksOf({ ...keywordsIn(own), ...keywordsIn(doc) }))
+    }
+    const isAlias = found.node.type === "TSTypeAliasDeclaration"
+    const isNamed =
+      found.source.path.includes("/src/api/") && !(isAlias && own.paragraphs.length === 0)
+    return isNamed
       ? ofNamed(name, found, own)
       : found.node.type === "TSTypeAliasDeclaration"
         ? ofType(found.source, found.node.typeAnnotation, doc)
@@ -233,29 +292,27 @@ export const makePrinter = (named: NamedSchemas) => {
         node.type === "TSTypeAliasDeclaration"
           ? ofType(source, node.typeAnnotation, doc)
           : `Schema.Struct({ ${membersOfName(source, name, []).map(propertyOf).join(", ")} })`
-      named.set(name, `${struct}.annotate({ identifier: ${quoted(name)} })`)
+      const isAlias = node.type === "TSTypeAliasDeclaration"
+      const whole = isAlias ? annotated(struct, doc, false) : struct
+      named.set(name, `${whole}.annotate({ identifier: ${quoted(name)} })`)
     }
     return name
   }
 
   const ofUnion = (source: Source, types: ReadonlyArray<TSType>, doc: Doc): string => {
     const others = types.filter((type) => !isNullType(type))
-    const words = literalsIn({ type: "TSUnionType", types: [...others], start: 0, end: 0 })
+    const words = others.flatMap((type) => wordsIn(source, type) ?? [undefined])
     const schemas =
-      words.length === others.length && words.length > 1
+      !words.includes(undefined) && words.length > 1
         ? [`Schema.Literals(${quoted(words)})`]
         : others.map((type) => ofType(source, type, doc))
     const all = schemas.length === 1 ? schemas.join("") : `Schema.Union(${list(schemas)})`
     return others.length === types.length ? all : `Schema.NullOr(${all})`
   }
 
-  const ofIndexed = (source: Source, object: TSType, index: TSType, doc: Doc): string => {
-    if (object.type === "TSParenthesizedType") {
-      return ofIndexed(source, object.typeAnnotation, index, doc)
-    }
-    if (object.type === "TSTypeQuery" && object.exprName.type === "Identifier") {
-      return `Schema.Literals(${quoted(wordsOf(source, object.exprName.name))})`
-    }
+  const ofIndexed = (source: Source, object: TSType, index: TSType): string => {
+    const words = index.type === "TSNumberKeyword" ? wordsIn(source, object) : undefined
+    if (words !== undefined) return `Schema.Literals(${quoted(words)})`
     const [name] = literalsIn(index)
     const member = membersOf(source, object).find((one) => one.name === name)
     if (member === undefined) throw new Error(`${source.path} has no property ${name}`)
@@ -263,11 +320,7 @@ export const makePrinter = (named: NamedSchemas) => {
   }
 
   /** Prints the schema of a type. Its doc comment may limit it. */
-  const ofType = (
-    source: Source,
-    type: TSType,
-    doc: Doc = { paragraphs: [], tags: new Map() },
-  ): string => {
+  const ofType = (source: Source, type: TSType, doc: Doc = noDoc): string => {
     switch (type.type) {
       case "TSStringKeyword":
         return checked("Schema.String", checksOf(keywordsIn(doc)))
@@ -278,7 +331,7 @@ export const makePrinter = (named: NamedSchemas) => {
       case "TSNullKeyword":
         return "Schema.Null"
       case "TSUnknownKeyword":
-        return "Schema.Json"
+        return "Schema.Unknown"
       case "TSLiteralType":
         return `Schema.Literal(${quoted(type.literal.type === "Literal" ? type.literal.value : null)})`
       case "TSParenthesizedType":
@@ -289,7 +342,7 @@ export const makePrinter = (named: NamedSchemas) => {
       case "TSIntersectionType":
         return structOf(source, type)
       case "TSIndexedAccessType":
-        return ofIndexed(source, type.objectType, type.indexType, doc)
+        return ofIndexed(source, type.objectType, type.indexType)
       case "TSTypeReference":
         return ofName(source, nameOf(type.typeName), type.typeArguments?.params ?? [], doc)
       default:

@@ -41,7 +41,8 @@ export interface Doc {
   readonly tags: ReadonlyMap<string, string>
 }
 
-const noDoc: Doc = { paragraphs: [], tags: new Map() }
+/** No doc comment. */
+export const noDoc: Doc = { paragraphs: [], tags: new Map() }
 
 const parseDoc = (text: string): Doc => {
   const [words = "", ...tags] = text

@@ -432,6 +432,7 @@ const parseListedIds = (given: unknown): ReadonlyArray<UserId> | undefined =>
 /** A page of memberships. */
 const membershipsQuery = input(projectPath, {
   ...pageFields,
+  /** Whether the end date is over. */
   state: Setting.optional(Setting.oneOf(membershipStates)),
   /**
    * Only the memberships of these users: at most 1,000 user ids, each 1 to 128 visible characters of ASCII, and not . or ..,
@@ -537,7 +538,7 @@ export const membershipOperations = declareOperations({
   /**
    * Undo a bulk extension
    *
-   * Changes every end date to what it would be without the bulk extension. Later changes to plain members are kept.
+   * Changes every end date to what it would be without the bulk extension. Later changes to single members are kept.
    */
   undoBulkExtension: {
     method: "POST",

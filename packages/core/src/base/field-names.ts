@@ -25,19 +25,6 @@ type NamesIn<A> = A extends unknown ? keyof A & string : never
 /** A type's fields, in all members if it is a union. */
 export type FieldsOf<A> = { readonly [Name in NamesIn<NonNullable<A>>]: Field }
 
-type ArgumentsOf<A extends ReadonlyArray<unknown>> = {
-  readonly [Index in keyof A]-?: [NonNullable<A[Index]>] extends [string | number]
-    ? null
-    : FieldsOf<A[Index]>
-}
-
-/** The fields in the arguments to methods; `null` for other arguments. */
-export type MethodFields<Methods> = {
-  readonly [
-    Name in keyof Methods as Methods[Name] extends (...args: never) => unknown ? Name : never
-  ]: Methods[Name] extends (...args: infer Arguments) => unknown ? ArgumentsOf<Arguments> : never
-}
-
 type FieldsByMethod = Readonly<Record<string, ReadonlyArray<Fields | null>>>
 
 /** Returns a name's words in singular, in lower case and joined: the same for all spellings. */

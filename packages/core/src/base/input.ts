@@ -54,10 +54,6 @@ export const readArgument = <I, O>(
 /** The id of a project. */
 export const projectId = brandedText(ProjectId)
 
-/** Decodes the id of a project. */
-export const readProjectId = (text: string): Effect.Effect<ProjectId, InvalidInput> =>
-  readBranded("projectId", ProjectId, text)
-
 /** Describes an invalid instant. */
 export const shownInstant = (given: unknown): string =>
   `${Setting.shown(given)}${instantHint(given)}`
@@ -107,15 +103,5 @@ export const instantSetting: Setting.Setting<InstantInput, number> = Setting.inJ
   },
 )
 
-/** Decodes an instant into milliseconds since the epoch. */
-export const readInstantArgument = (
-  field: string,
-  input: InstantInput,
-): Effect.Effect<number, InvalidInput> => readArgument(field, instantSetting, input)
-
 /** The `limit` of a paged list: 1 to 10,000 items. */
 export const pageSize = Setting.integer({ most: 10_000 })
-
-/** Decodes the `limit` of a paged list. */
-export const readPageSize = (limit: number): Effect.Effect<number, InvalidInput> =>
-  readArgument("limit", pageSize, limit)

@@ -217,7 +217,7 @@ export const makeEvent = ({
 }
 
 /** The maximum number of types in a filter. */
-export const maxEventTypes = 100
+const maxEventTypes = 100
 
 const isType = (given: unknown): given is EventType =>
   typeof given === "string" && EventType.is(given)

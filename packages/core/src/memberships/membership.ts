@@ -247,7 +247,7 @@ export const AuditCursor = brandedWhere<string, AuditCursor>(
 export const disclosureActions = ["secret_shown", "data_shown"] as const
 
 /** Other actions on a project in the audit trail. */
-export const projectActions = [
+const projectActions = [
   // Without the user id, removed from all rows.
   "person_erased",
   "webhook_created",
@@ -262,7 +262,7 @@ export const projectActions = [
 ] as const
 
 /** Actions outside projects in the audit trail. */
-export const globalActions = [
+const globalActions = [
   "project_created",
   // With all its data, including its audit trail.
   "project_deleted",

@@ -8,12 +8,20 @@ import { type ApiErrorTag, apiErrors, describeApiError } from "../http/errors.ts
 import { eventStreamType } from "../http/request.ts"
 import { respondError } from "../http/response.ts"
 import { type Operation, requiredRole, routes } from "../http/routes.ts"
-import { ApiKeys, Identity } from "./api-keys.ts"
-import { Events, type Notification, Realtime, notifications } from "./events.ts"
-import { Webhooks } from "./groups.generated.ts"
-import { Audit, Memberships, Projects } from "./memberships.ts"
+import { DocsGroup } from "./docs.ts"
+import { type Notification, notifications } from "./events.ts"
+import {
+  ApiKeysGroup,
+  AuditGroup,
+  EventsGroup,
+  IdentityGroup,
+  MembershipsGroup,
+  ProjectsGroup,
+  RealtimeGroup,
+  StatusGroup,
+  WebhooksGroup,
+} from "./groups.generated.ts"
 import { exampleId, samples } from "./schemas.ts"
-import { Docs, Status } from "./service-info.ts"
 import type {
   JsonReference,
   JsonSchema,
@@ -557,7 +565,18 @@ export const complete = (spec: OpenApi.OpenAPISpec): OpenApiDocument => {
  * ```
  */
 export class Api extends HttpApi.make("tenure")
-  .add(Memberships, Projects, Webhooks, Events, Realtime, ApiKeys, Audit, Identity, Status, Docs)
+  .add(
+    MembershipsGroup,
+    ProjectsGroup,
+    WebhooksGroup,
+    EventsGroup,
+    RealtimeGroup,
+    ApiKeysGroup,
+    AuditGroup,
+    IdentityGroup,
+    StatusGroup,
+    DocsGroup,
+  )
   .annotate(
     HttpApi.AdditionalSchemas,
     notifications.map(({ schema }) => schema),

@@ -8,27 +8,16 @@ import type * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import { InvalidInput } from "../base/errors.ts"
-import { timestampFormat } from "../base/input.ts"
 import { instantPattern } from "../base/time.ts"
-import { eventTypePattern } from "../events/event.ts"
 import { type ApiErrorOf, type ApiErrorTag, apiErrors } from "../http/errors.ts"
 import { EndDate, EndDateNotInFuture, InvalidEndDate } from "../memberships/end-date.ts"
-import {
-  type AuditAction,
-  globalActions,
-  membershipActions,
-  projectActions,
-  reasonPattern,
-  UserId,
-  userIdPattern,
-} from "../memberships/membership.ts"
+import { UserId, userIdPattern } from "../memberships/membership.ts"
 import {
   maxMetadata,
   metadataFormat,
   metadataNamePattern,
   metadataValuePattern,
 } from "../memberships/metadata.ts"
-import { maxCountedBacklog } from "../webhooks/outbox.ts"
 import { InvalidWebhookUrl } from "../webhooks/transport.ts"
 import { WebhookLimitReached } from "../webhooks/webhook.ts"
 
@@ -61,13 +50,6 @@ const requestId = Schema.String.check(Schema.isUUID()).annotate({
   examples: [exampleId],
 })
 
-export const eventId = uuid.annotateKey({ description: "The id of the event." })
-
-export const eventType = Schema.String.check(Schema.isPattern(eventTypePattern)).annotate({
-  description: "The type of an event.",
-  examples: ["payment.completed"],
-})
-
 export const webhookId = uuid.annotateKey({ description: "The id of the webhook." })
 
 /** A time in a response. */
@@ -75,25 +57,6 @@ export const instant = Schema.String.check(Schema.isPattern(instantPattern)).ann
   identifier: "Instant",
   description: "A time in UTC, with milliseconds.",
   examples: [exampleInstant],
-})
-
-/** The query parameters of a paged list. */
-export const pageParameters = {
-  limit: Schema.optionalKey(
-    Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: 1000 })),
-  ),
-  after: Schema.optionalKey(Schema.String),
-}
-
-/** A date in a request, in either of its two formats. */
-export const endDate = Schema.Union([
-  Schema.Int.check(Schema.isBetween(timestampFormat)),
-  Schema.String.check(Schema.isPattern(instantPattern)),
-]).annotate({ examples: [exampleInstant] })
-
-export const reason = Schema.String.check(Schema.isPattern(reasonPattern)).annotate({
-  description: "Why, in 1 to 500 characters. The audit trail and the event keep it.",
-  examples: ["Compensation for the outage of 3 May"],
 })
 
 /** What every response says of its request. */
@@ -177,9 +140,6 @@ export const invalidEndDate = Schema.Struct({
   .annotate({ identifier: "InvalidEndDate" })
   .pipe(HttpApiSchema.status(FailuresInvalidEndDate.status))
 
-/** The responses to a date in neither format, and to one that is over. */
-export const endDateFailure = [invalidEndDate, failure("EndDateNotInFuture")] as const
-
 /** The response to another end date than the expected one. */
 export const endDateConflict = failure("EndDateConflict", { current_end_date: instant })
 
@@ -252,15 +212,6 @@ export class Authorization extends HttpApiMiddleware.Service<Authorization>()(
     )
 }
 
-/** Deliveries that wait. */
-export const waiting = Schema.Int.check(
-  Schema.isBetween({ minimum: 0, maximum: maxCountedBacklog }),
-).annotate({
-  description:
-    "The deliveries that wait for an attempt, or for the result of one, up to 10,000, which stands for as many or more.",
-  examples: [0],
-})
-
 /** The metadata of a membership. */
 export const metadata = Schema.Record(
   Schema.String.check(Schema.isPattern(metadataNamePattern)),
@@ -271,55 +222,6 @@ export const metadata = Schema.Record(
     description: `What was noted of a membership: ${metadataFormat}.`,
     examples: [{ plan: "gold" }],
   })
-
-/** Who made a change, when and why, from and to which date. */
-export const fieldsOf = <const Of extends ReadonlyArray<AuditAction>>(actions: Of) => ({
-  at: instant,
-  action: Schema.Literals(actions).annotate({
-    description:
-      "What was done; `bulk_lengthened` has left memberships that ended later, `bulk_undone` has undone a bulk extension, `moved` has moved the membership to or from another user id, `updated` has changed metadata, and `expiring` and `expired` are announcements of the date.",
-  }),
-  from: Schema.NullOr(instant),
-  to: Schema.NullOr(instant),
-  extend_by: Schema.NullOr(Schema.String).annotate({
-    description: "How much later all memberships end, if that was done: a duration of ISO 8601.",
-    examples: [null],
-  }),
-  key_id: Schema.NullOr(Schema.String).annotate({
-    description: "The id of the API key, or of whom else the host named.",
-  }),
-  key_name: Schema.NullOr(Schema.String).annotate({ description: "The name of the API key." }),
-  request_id: Schema.NullOr(Schema.String),
-  reason: Schema.NullOr(Schema.String),
-})
-
-const auditedValue = Schema.NullOr(
-  Schema.Union([Schema.String, Schema.Int, Schema.Boolean, Schema.Array(Schema.String)]),
-)
-
-/** A row, with what was changed. */
-export const row = Schema.Struct({
-  ...fieldsOf([...membershipActions, ...projectActions, ...globalActions]),
-  user_id: Schema.NullOr(userId).annotate({
-    description:
-      "Whose membership was changed; null if all were, or something else, or if the user was erased.",
-  }),
-  subject: Schema.NullOr(Schema.String).annotate({
-    description:
-      "The id of the webhook, the API key, the project or the bulk extension that was changed; the other user id of a membership that was moved; null for other changes of one membership.",
-    examples: [null],
-  }),
-  changes: Schema.Array(
-    Schema.Struct({
-      field: Schema.String,
-      from: auditedValue,
-      to: auditedValue,
-    }),
-  ).annotate({
-    description: "The settings of a webhook that were changed, from and to which value.",
-    examples: [[]],
-  }),
-}).annotate({ identifier: "AuditRow" })
 
 interface Sample<Of extends ApiErrorTag> {
   readonly error: ApiErrorOf<Of>

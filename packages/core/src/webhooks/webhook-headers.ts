@@ -31,7 +31,7 @@ const reserved =
 const value = /^[\x21-\x7e](?:[\x20-\x7e]{0,998}[\x21-\x7e])?$/
 
 /** Describes valid headers. */
-export const headersFormat = `at most ${maxHeaders} texts of 1 to 1,000 visible ASCII characters and inner spaces, by names that are HTTP tokens of at most 64 characters`
+const headersFormat = `at most ${maxHeaders} texts of 1 to 1,000 visible ASCII characters and inner spaces, by names that are HTTP tokens of at most 64 characters`
 
 const isValue = (given: unknown): given is string => typeof given === "string" && value.test(given)
 

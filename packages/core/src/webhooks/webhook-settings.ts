@@ -12,7 +12,7 @@ export interface WebhookSettings extends Pick<
 > {}
 
 /** The maximum length of a description, in characters. */
-export const maxDescriptionLength = 200
+const maxDescriptionLength = 200
 
 // One line. A lone surrogate has no UTF-8 encoding.
 const oneLine = /^[^\p{Cc}\p{Cs}]+$/u
@@ -30,7 +30,7 @@ export const descriptionSetting = Setting.inJson(
 )
 
 /** The maximum rate, in attempts per second. */
-export const maxRate = 10_000
+const maxRate = 10_000
 
 /** A webhook's rate. `null` stands for no limit. */
 export const rateSetting = Setting.optional(Setting.orNull(Setting.integer({ most: maxRate })))

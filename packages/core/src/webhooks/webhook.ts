@@ -18,7 +18,7 @@ export const WebhookId = brandedWhere<string, WebhookId>(
 )
 
 /** Who disables webhooks: the dispatcher, because attempts have failed, or an operator, by request. */
-export const disablers = ["failures", "request"] as const
+const disablers = ["failures", "request"] as const
 
 /** Since when a webhook is disabled, and by whom. */
 export interface Disabling {

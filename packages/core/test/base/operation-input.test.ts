@@ -9,12 +9,12 @@ import { chosenBy, either, input } from "../../src/base/operation-input.ts"
 import * as Setting from "../../src/base/setting.ts"
 
 const houseId = Setting.string("an id", (id) => id !== "")
-const firstName = Setting.optional(Setting.string("a name", (name) => name !== ""))
+const nameSetting = Setting.optional(Setting.string("a name", (name) => name !== ""))
 
 const room = input(
   { houseId },
   {
-    firstName,
+    firstName: nameSetting,
     bedCount: Setting.withDefault(Setting.integer({ most: 9 }), 1),
     isOpen: Setting.optional(Setting.orNull(Setting.boolean)),
     from: Setting.optional(instantSetting),
@@ -104,7 +104,7 @@ describe("an input", () => {
 
   it("can need a field", () => {
     const isOpen = Setting.optional(Setting.orNull(Setting.boolean))
-    const some = input({}, { firstName, isOpen }, { needsField: true })
+    const some = input({}, { firstName: nameSetting, isOpen }, { needsField: true })
     const problem = "or another setting is needed"
     expect(some.fromHost({})).toMatchObject({ failure: { field: "firstName", problem } })
     const read = some.fromRequest({}, {}, "json", false)
@@ -113,7 +113,7 @@ describe("an input", () => {
   })
 
   it("can ignore fields that are not declared", () => {
-    const open = input({}, { firstName }, { isOpen: true })
+    const open = input({}, { firstName: nameSetting }, { isOpen: true })
     const read = (given: object) => open.fromRequest({}, given, "json", false)
     expect(read({ other: 1, first_name: "a" })).toEqual(Result.succeed({ firstName: "a" }))
     expect(read({ firstName: "a" })).toMatchObject({ failure: { field: "firstName" } })
@@ -146,7 +146,7 @@ describe("the fingerprint of an input", () => {
   })
 
   it("is that of an input from before a field was added", () => {
-    const older = input({ houseId }, { firstName })
+    const older = input({ houseId }, { firstName: nameSetting })
     const given = { ...house, firstName: "a" }
     const before = JSON.stringify(older.fingerprintOf(success(older.fromHost(given))))
     expect(fingerprint({ ...given, bedCount: 1 })).toBe(before)
