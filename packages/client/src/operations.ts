@@ -50,6 +50,7 @@ export interface AnsweredAttempt {
 export interface ApiKey {
   /** A UUID. */
   readonly id: string
+  /** What people call the key. */
   readonly name: string | null
   /** What the holder of a key may do; each role may also do what those before it may. */
   readonly role: "client" | "operator" | "admin"
@@ -76,6 +77,16 @@ export interface Attempt {
 export interface AuditRow {
   /** A time in UTC, with milliseconds. */
   readonly at: string
+  readonly from: string | null
+  readonly to: string | null
+  /** How much later all memberships end, if that was done: a duration of ISO 8601. */
+  readonly extend_by: string | null
+  /** The id of the API key, or of whom else the host named. */
+  readonly key_id: string | null
+  /** The name of the API key. */
+  readonly key_name: string | null
+  readonly request_id: string | null
+  readonly reason: string | null
   /** What was done; `bulk_lengthened` has left memberships that ended later, `bulk_undone` has undone a bulk extension, `moved` has moved the membership to or from another user id, `updated` has changed metadata, and `expiring` and `expired` are announcements of the date. */
   readonly action:
     | "granted"
@@ -104,16 +115,6 @@ export interface AuditRow {
     | "key_issued"
     | "key_opened"
     | "key_revoked"
-  readonly from: string | null
-  readonly to: string | null
-  /** How much later all memberships end, if that was done: a duration of ISO 8601. */
-  readonly extend_by: string | null
-  /** The id of the API key, or of whom else the host named. */
-  readonly key_id: string | null
-  /** The name of the API key. */
-  readonly key_name: string | null
-  readonly request_id: string | null
-  readonly reason: string | null
   /** Whose membership was changed; null if all were, or something else, or if the user was erased. */
   readonly user_id: string | null
   /** The id of the webhook, the API key, the project or the bulk extension that was changed; the other user id of a membership that was moved; null for other changes of one membership. */
@@ -127,10 +128,8 @@ export interface AuditRow {
 }
 
 export interface BulkExtended {
-  /** A time in UTC, with milliseconds. */
-  readonly new_end_date?: string
-  /** The duration, of an extension by one. */
-  readonly extend_by?: string
+  /** Of a dry run with `events`, the webhooks that the request would send at once. */
+  readonly events?: EventsPreview
   /** Of a dry run, the number of memberships that would end earlier than they do now. */
   readonly would_shorten?: number
   /** Of a dry run, the number of memberships that have ended and would be active again. */
@@ -148,8 +147,10 @@ export interface BulkExtended {
     /** A time in UTC, with milliseconds. */
     readonly would_end: string
   }>
-  /** Of a dry run with `events`, the webhooks that the request would send at once. */
-  readonly events?: EventsPreview
+  /** A time in UTC, with milliseconds. */
+  readonly new_end_date?: string
+  /** The duration, of an extension by one. */
+  readonly extend_by?: string
 }
 
 export interface BulkExtensionRecord {
@@ -171,6 +172,8 @@ export interface BulkExtensionRecord {
 }
 
 export interface BulkExtensionUndoing {
+  /** Of a dry run with `events`, the webhooks that the request would send at once. */
+  readonly events?: EventsPreview
   /** Of a dry run, the number of memberships that would end earlier than they do now. */
   readonly would_shorten?: number
   /** Of a dry run, the number of memberships that have ended and would be active again. */
@@ -188,8 +191,6 @@ export interface BulkExtensionUndoing {
     /** A time in UTC, with milliseconds. */
     readonly would_end: string
   }>
-  /** Of a dry run with `events`, the webhooks that the request would send at once. */
-  readonly events?: EventsPreview
 }
 
 export interface Delivery {
@@ -209,13 +210,13 @@ export interface Delivery {
 }
 
 export interface DeliveryOfEvent {
-  /** A UUID. */
-  readonly webhook_id: string
   /** Whether it waits for an attempt, or how it has ended. */
   readonly state: "waiting" | "delivered" | "failed" | "cancelled"
   /** When the next attempt is due; null if the delivery has ended. */
   readonly due_at: string | null
   readonly attempts: ReadonlyArray<Attempt>
+  /** A UUID. */
+  readonly webhook_id: string
 }
 
 export interface EndCounts {
@@ -255,12 +256,12 @@ export interface EventsPreview {
 }
 
 export interface Extended {
+  /** Of a dry run with `events`, the webhooks that the request would send at once. */
+  readonly events?: EventsPreview
   /** A time in UTC, with milliseconds. */
   readonly new_end_date: string
   /** A time in UTC, with milliseconds. */
   readonly end_date?: string
-  /** Of a dry run with `events`, the webhooks that the request would send at once. */
-  readonly events?: EventsPreview
 }
 
 export interface FeedEvent {
@@ -274,14 +275,24 @@ export interface FeedEvent {
 }
 
 export interface Identity {
-  /** The id of the API key, or of whom else the host named. */
-  readonly key_id: string
   /** What the holder of a key may do; each role may also do what those before it may. */
   readonly role: "client" | "operator" | "admin"
   /** Ids of the projects that the key opens; `all` for those there are and will be. */
   readonly projects: "all" | ReadonlyArray<string>
+  /** The id of the API key, or of whom else the host named. */
+  readonly key_id: string
   /** Whether the sender may change nothing. */
   readonly read_only: boolean
+}
+
+export interface ImportPreview {
+  /** Of a dry run, the number of memberships that would be created. */
+  readonly would_grant: number
+  /** Of a dry run, the number of memberships that would end earlier than they do now. */
+  readonly would_shorten: number
+  /** Of a dry run, the number of memberships that would keep their end date. */
+  readonly would_stay: number
+  readonly events?: EventsPreview
 }
 
 export interface IssuedApiKey {
@@ -326,6 +337,16 @@ export interface Membership {
 export interface MembershipChange {
   /** A time in UTC, with milliseconds. */
   readonly at: string
+  readonly from: string | null
+  readonly to: string | null
+  /** How much later all memberships end, if that was done: a duration of ISO 8601. */
+  readonly extend_by: string | null
+  /** The id of the API key, or of whom else the host named. */
+  readonly key_id: string | null
+  /** The name of the API key. */
+  readonly key_name: string | null
+  readonly request_id: string | null
+  readonly reason: string | null
   /** What was done; `bulk_lengthened` has left memberships that ended later, `bulk_undone` has undone a bulk extension, `moved` has moved the membership to or from another user id, `updated` has changed metadata, and `expiring` and `expired` are announcements of the date. */
   readonly action:
     | "granted"
@@ -340,16 +361,6 @@ export interface MembershipChange {
     | "updated"
     | "expiring"
     | "expired"
-  readonly from: string | null
-  readonly to: string | null
-  /** How much later all memberships end, if that was done: a duration of ISO 8601. */
-  readonly extend_by: string | null
-  /** The id of the API key, or of whom else the host named. */
-  readonly key_id: string | null
-  /** The name of the API key. */
-  readonly key_name: string | null
-  readonly request_id: string | null
-  readonly reason: string | null
 }
 
 export interface MembershipEndedEvent {
@@ -657,7 +668,7 @@ export interface Status {
   }
   /** What is left to deliver; null if the store does not answer. */
   readonly backlog: {
-    /** A number up to 10,000, which stands for as many or more. */
+    /** The deliveries that wait for an attempt, or for the result of one, up to 10,000, which stands for as many or more. */
     readonly waiting: number
     /** For how many milliseconds the oldest due delivery has been due; null if none is. It is looked for among the first 10,000 webhooks with due deliveries. */
     readonly due_for_ms: number | null
@@ -817,6 +828,10 @@ export interface WebhookHealth {
 }
 
 export interface WebhookNeedingAttention {
+  /** The latest attempt with a kept delivery, or null. */
+  readonly last_attempt: LastAttempt | null
+  /** The deliveries that wait for an attempt, or for the result of one, up to 10,000, which stands for as many or more. */
+  readonly waiting: number
   /** The id of the project. */
   readonly project_id: string
   /** A UUID. */
@@ -829,10 +844,6 @@ export interface WebhookNeedingAttention {
   readonly reason: "unreadable_secret" | "failing" | "disabled"
   /** A time in UTC, with milliseconds. */
   readonly since: string
-  /** The latest attempt with a kept delivery, or null. */
-  readonly last_attempt: LastAttempt | null
-  /** The deliveries that wait for an attempt, or for the result of one, up to 10,000, which stands for as many or more. */
-  readonly waiting: number
 }
 
 export interface WebhookPingEvent {
@@ -1000,20 +1011,20 @@ export interface Operations {
         readonly user_id: string
         /** A future date: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. Needed without `extend_by`. */
         readonly extend?: number | string | undefined
+        /** If given, the membership is changed only if it has this end date. */
+        readonly expected_end_date?: number | string | undefined
         /** If true, nothing is changed. The response is that of the same request without it. */
         readonly dry_run?: boolean | undefined
         /** If true, a dry run also returns the webhooks that the request would send. */
         readonly events?: boolean | undefined
         /** Why, in 1 to 500 characters. The audit trail and the event keep it. */
         readonly reason?: string | undefined
+        /** Whether a membership that ends later is set, too, which is the default, or left as it is. */
+        readonly mode?: "set" | "never_shorten" | undefined
         /** In place of `extend`: how much later the membership ends, a duration of ISO 8601, added in UTC. Needs the header `Idempotency-Key` or `expected_end_date`. */
         readonly extend_by?: string | undefined
         /** From when `extend_by` counts: the end date, now, or the later of both, which is the default. */
         readonly from?: "end" | "now" | "later" | undefined
-        /** If given, the membership is changed only if it has this end date. */
-        readonly expected_end_date?: number | string | undefined
-        /** Whether a membership that ends later is set, too, which is the default, or left as it is. */
-        readonly mode?: "set" | "never_shorten" | undefined
       },
       options?: CallOptions,
     ) => Promise<Counted<Extended>>
@@ -1031,10 +1042,10 @@ export interface Operations {
         readonly events?: boolean | undefined
         /** Why, in 1 to 500 characters. The audit trail and the event keep it. */
         readonly reason?: string | undefined
-        /** In place of `extend`: how much later every membership ends, a duration of ISO 8601 in weeks, days, hours, minutes and seconds of at most ten years. Needs the header `Idempotency-Key`. */
-        readonly extend_by?: string | undefined
         /** Whether memberships that end later are set, too, or left as they are. The default is the server's. */
         readonly mode?: "set" | "never_shorten" | undefined
+        /** In place of `extend`: how much later every membership ends, a duration of ISO 8601 in weeks, days, hours, minutes and seconds of at most ten years. Needs the header `Idempotency-Key`. */
+        readonly extend_by?: string | undefined
       },
       options?: CallOptions,
     ) => Promise<Counted<BulkExtended>>
@@ -1051,25 +1062,6 @@ export interface Operations {
       },
       options?: CallOptions,
     ) => PageList<BulkExtensionRecord>
-
-    /** Returns how many memberships of a project are active, and how many end on each day in UTC, counted at this moment. It reads all memberships, so a server counts for one request at a time, and requests for the same wait for one count; if too many different ones wait, it responds with 503. `GET /v2/projects/{project_id}/ends` */
-    readonly ends: (
-      input: {
-        /** The id of the project. */
-        readonly project_id: string
-        /** The first day. By default, 59 days before `to`; without that, 14 days before today. */
-        readonly from?: string | undefined
-        /** The last day, less than 400 days later. By default, 59 days after `from`; without that, 45 days after today. */
-        readonly to?: string | undefined
-        /** Counts as if all memberships had been extended to this date, in either format of `extend`. Nothing is changed. */
-        readonly extend?: string | undefined
-        /** With `extend`: whether memberships that end later are set, too, or left as they are. The default is the server's. */
-        readonly mode?: "set" | "never_shorten" | undefined
-        /** Counts as if all memberships had been extended by this duration. */
-        readonly extend_by?: string | undefined
-      },
-      options?: CallOptions,
-    ) => Promise<Success<EndCounts>>
 
     /** Changes every end date to what it would be without the bulk extension. Later changes to single members are kept. Needs the role `operator`. `POST /v2/projects/{project_id}/bulk-extensions/{bulk_extension_id}/undo` */
     readonly undoBulkExtension: (
@@ -1088,6 +1080,25 @@ export interface Operations {
       options?: CallOptions,
     ) => Promise<Counted<BulkExtensionUndoing>>
 
+    /** Returns how many memberships of a project are active, and how many end on each day in UTC, counted at this moment. It reads all memberships, so a server counts for one request at a time, and requests for the same wait for one count; if too many different ones wait, it responds with 503. `GET /v2/projects/{project_id}/ends` */
+    readonly ends: (
+      input: {
+        /** The id of the project. */
+        readonly project_id: string
+        /** The first day. By default, 59 days before `to`; without that, 14 days before today. */
+        readonly from?: string | undefined
+        /** The last day, less than 400 days later. By default, 59 days after `from`; without that, 45 days after today. */
+        readonly to?: string | undefined
+        /** Counts as if all memberships had been extended to this date, in either format of `extend`. Nothing is changed. */
+        readonly extend?: string | undefined
+        /** Counts as if all memberships had been extended by this duration. */
+        readonly extend_by?: string | undefined
+        /** With `extend`: whether memberships that end later are set, too, or left as they are. The default is the server's. */
+        readonly mode?: "set" | "never_shorten" | undefined
+      },
+      options?: CallOptions,
+    ) => Promise<Success<EndCounts>>
+
     /** Creates memberships of different users, or sets the end dates of those that exist: all of them, or none. `total` is the number of lines. Needs the role `operator`. `POST /v2/projects/{project_id}/memberships/import` */
     readonly import: (
       input: {
@@ -1101,17 +1112,7 @@ export interface Operations {
         readonly lines: Iterable<ImportLine>
       },
       options?: CallOptions,
-    ) => Promise<
-      Counted<{
-        /** Of a dry run, the number of memberships that would be created. */
-        readonly would_grant: number
-        /** Of a dry run, the number of memberships that would end earlier than they do now. */
-        readonly would_shorten: number
-        /** Of a dry run, the number of memberships that would keep their end date. */
-        readonly would_stay: number
-        readonly events?: EventsPreview
-      } | null>
-    >
+    ) => Promise<Counted<ImportPreview | null>>
 
     /** Returns the memberships of a project in the order of their user ids, compared as text; with `state`, only those that are active, or only those that have expired. With `ending_before`, they are in the order of their end dates, and a page may have fewer than `limit`, or none, before the last. `GET /v2/projects/{project_id}/memberships` */
     readonly list: (
@@ -1154,7 +1155,7 @@ export interface Operations {
         readonly user_id: string
         /** A date, which may be over: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. */
         readonly end_date: number | string
-        /** What was noted of a membership: an object of at most 16 texts of 1 to 255 characters by name, and names of 1 to 40 letters, digits and _.-, a letter first. */
+        /** Replaces that of the membership. Without it, that stays. */
         readonly metadata?: Readonly<Record<string, string>> | undefined
         /** Why, in 1 to 500 characters. The audit trail and the event keep it. */
         readonly reason?: string | undefined
@@ -1461,6 +1462,29 @@ export interface Operations {
   }
 
   readonly events: {
+    /** Returns the events of a project after a cursor, in an order in which none is skipped: the next page begins where this one ends, whenever it is asked for. `after=start` begins at the oldest event that is kept; without `after`, the feed begins now. With `Accept: text/event-stream`, it is a stream, which `Last-Event-ID` resumes. `GET /v2/projects/{project_id}/events` */
+    readonly list: (
+      input: {
+        /** The id of the project. */
+        readonly project_id: string
+        /** The most items to return. */
+        readonly limit?: number | undefined
+        /** The cursor that the page before has as `next`; without it, the first page. */
+        readonly after?: string | undefined
+        /** Only events of these types, joined by commas. */
+        readonly types?: string | undefined
+        /** How many seconds to wait when there is no event yet: 0 to 20. Default: 0. */
+        readonly wait?: string | undefined
+        /** A ticket, in place of a key. */
+        readonly ticket?: string | undefined
+        /** Whether the response has the data of events, or null. With `summary`, events about memberships have `user_id` and `end_date` alone, and others null. Default: true. */
+        readonly data?: "true" | "summary" | "false" | undefined
+        /** `newest`: the latest events first, for a list. `next` is the page of older ones, and `start` after the oldest. Not with `types` and `wait`. Default: oldest. */
+        readonly order?: "oldest" | "newest" | undefined
+      },
+      options?: CallOptions,
+    ) => Promise<Continued<FeedEvent>>
+
     /** Publishes an event of your own to the webhooks of a project. Needs the role `operator`. `POST /v2/projects/{project_id}/events` */
     readonly publish: (
       input: {
@@ -1477,29 +1501,6 @@ export interface Operations {
         readonly id: string
       }>
     >
-
-    /** Returns the events of a project after a cursor, in an order in which none is skipped: the next page begins where this one ends, whenever it is asked for. `after=start` begins at the oldest event that is kept; without `after`, the feed begins now. With `Accept: text/event-stream`, it is a stream, which `Last-Event-ID` resumes. `GET /v2/projects/{project_id}/events` */
-    readonly list: (
-      input: {
-        /** The id of the project. */
-        readonly project_id: string
-        /** The most items to return. */
-        readonly limit?: number | undefined
-        /** The cursor that the page before has as `next`; without it, the first page. */
-        readonly after?: string | undefined
-        /** Only events of these types, joined by commas. */
-        readonly types?: string | undefined
-        /** How many seconds to wait when there is no event yet: 0 to 20. Default: 0. */
-        readonly wait?: string | undefined
-        /** Whether the response has the data of events, or null. With `summary`, events about memberships have `user_id` and `end_date` alone, and others null. Default: true. */
-        readonly data?: "true" | "summary" | "false" | undefined
-        /** `newest`: the latest events first, for a list. `next` is the page of older ones, and `start` after the oldest. Not with `types` and `wait`. Default: oldest. */
-        readonly order?: "oldest" | "newest" | undefined
-        /** A ticket, in place of a key. */
-        readonly ticket?: string | undefined
-      },
-      options?: CallOptions,
-    ) => Promise<Continued<FeedEvent>>
 
     /** Returns an event, and where it was delivered, with every attempt. The audit trail says who has asked for it, unless `data=false` leaves out what the event says. Needs the role `operator`. `GET /v2/projects/{project_id}/events/{event_id}` */
     readonly get: (
@@ -1582,11 +1583,11 @@ export interface Operations {
   }
 
   readonly status: {
-    /** Returns how the server and its stores are doing. Needs a key that opens all projects. Needs the role `admin`. `GET /v2/status` */
-    readonly get: (input?: {}, options?: CallOptions) => Promise<Success<Status>>
-
     /** Returns how many attempts to deliver succeeded and failed on all servers, and how many requests the server that answers refused, by the minute. Attempts that another server made may be missing for up to 10 seconds. Needs a key that opens all projects. Needs the role `admin`. `GET /v2/status/activity` */
     readonly activity: (input?: {}, options?: CallOptions) => Promise<Success<Activity>>
+
+    /** Returns how the server and its stores are doing. Needs a key that opens all projects. Needs the role `admin`. `GET /v2/status` */
+    readonly get: (input?: {}, options?: CallOptions) => Promise<Success<Status>>
   }
 }
 
@@ -1594,13 +1595,13 @@ export interface Operations {
 export const fields: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   memberships: {
     "PATCH /v2/projects/{project_id}/memberships/{user_id}/extend":
-      "extend project_id user_id extend dry_run events reason extend_by from expected_end_date mode",
+      "extend project_id user_id extend expected_end_date dry_run events reason mode extend_by from",
     "PATCH /v2/projects/{project_id}/memberships/extend":
-      "extendAll project_id extend dry_run events reason extend_by mode",
+      "extendAll project_id extend dry_run events reason mode extend_by",
     "GET /v2/projects/{project_id}/bulk-extensions": "bulkExtensions project_id limit after",
-    "GET /v2/projects/{project_id}/ends": "ends project_id from to extend mode extend_by",
     "POST /v2/projects/{project_id}/bulk-extensions/{bulk_extension_id}/undo":
       "undoBulkExtension project_id bulk_extension_id reason dry_run events",
+    "GET /v2/projects/{project_id}/ends": "ends project_id from to extend extend_by mode",
     "POST /v2/projects/{project_id}/memberships/import": "import project_id dry_run events lines",
     "GET /v2/projects/{project_id}/memberships":
       "list project_id limit after state user_ids prefix ending_before",
@@ -1647,9 +1648,9 @@ export const fields: Readonly<Record<string, Readonly<Record<string, string>>>> 
       "replay project_id webhook_id event_id since types only dry_run after",
   },
   events: {
-    "POST /v2/projects/{project_id}/events": "publish project_id type data",
     "GET /v2/projects/{project_id}/events":
-      "list project_id limit after types wait data order ticket",
+      "list project_id limit after types wait ticket data order",
+    "POST /v2/projects/{project_id}/events": "publish project_id type data",
     "GET /v2/projects/{project_id}/events/{event_id}": "get project_id event_id data",
   },
   realtime: {
@@ -1667,8 +1668,8 @@ export const fields: Readonly<Record<string, Readonly<Record<string, string>>>> 
     "GET /v2/identity": "get",
   },
   status: {
-    "GET /v2/status": "get",
     "GET /v2/status/activity": "activity",
+    "GET /v2/status": "get",
   },
 }
 
@@ -1681,7 +1682,6 @@ export const operations = ({ call, callWithLines, list }: Calls): Operations => 
       call("PATCH", "/v2/projects/{project_id}/memberships/extend", input, options),
     bulkExtensions: (input, options) =>
       list("GET", "/v2/projects/{project_id}/bulk-extensions", input, options),
-    ends: (input, options) => call("GET", "/v2/projects/{project_id}/ends", input, options),
     undoBulkExtension: (input, options) =>
       call(
         "POST",
@@ -1689,6 +1689,7 @@ export const operations = ({ call, callWithLines, list }: Calls): Operations => 
         input,
         options,
       ),
+    ends: (input, options) => call("GET", "/v2/projects/{project_id}/ends", input, options),
     import: (input, options) =>
       callWithLines("POST", "/v2/projects/{project_id}/memberships/import", input, options),
     list: (input, options) => list("GET", "/v2/projects/{project_id}/memberships", input, options),
@@ -1780,8 +1781,8 @@ export const operations = ({ call, callWithLines, list }: Calls): Operations => 
       ),
   },
   events: {
-    publish: (input, options) => call("POST", "/v2/projects/{project_id}/events", input, options),
     list: (input, options) => call("GET", "/v2/projects/{project_id}/events", input, options),
+    publish: (input, options) => call("POST", "/v2/projects/{project_id}/events", input, options),
     get: (input, options) =>
       call("GET", "/v2/projects/{project_id}/events/{event_id}", input, options),
   },
@@ -1800,7 +1801,7 @@ export const operations = ({ call, callWithLines, list }: Calls): Operations => 
     get: (input = {}, options) => call("GET", "/v2/identity", input, options),
   },
   status: {
-    get: (input = {}, options) => call("GET", "/v2/status", input, options),
     activity: (input = {}, options) => call("GET", "/v2/status/activity", input, options),
+    get: (input = {}, options) => call("GET", "/v2/status", input, options),
   },
 })

@@ -177,10 +177,10 @@ const replayTests = (on: StoreTests): void => {
     const { ids, outbox, ref } = yield* five
     for (const id of ids) {
       const key = once()
-      const replayed = yield* outbox.replay(ref, id, key)
+      const first = yield* outbox.replay(ref, id, key)
       expect(yield* outbox.replay(ref, id, key)).toEqual({
         _tag: "Replayed",
-        answer: String(replayed),
+        answer: String(first),
       })
     }
   })
