@@ -2,6 +2,7 @@
 
 import { existsSync } from "node:fs"
 import { isBuiltin } from "node:module"
+import { dirname, join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { filesOf, read, root } from "./examples.ts"
 
@@ -51,10 +52,15 @@ it("has no script that nothing names", () => {
   expect(scripts.filter((name) => !named.has(name) && !isBeside(name))).toEqual([])
 })
 
-/** The module that a script runs, if it is one of the repository. */
+/** The module that a script runs, if it is one of the repository: that of a scenario, if the script names one. */
 const moduleOf = (name: string): string | undefined => {
   const { scripts: lines } = JSON.parse(read("package.json"))
-  return /packages\/\S+\.ts/.exec(lines[name])?.[0]
+  const [, module, scenario] = /(packages\/\S+\.ts)(?: ([\w-]+))?/.exec(lines[name]) ?? []
+  if (module === undefined || scenario === undefined) return module
+  const imported = new RegExp(`\\b${scenario}: \\(\\) => import\\("([^"]+)"`).exec(
+    read(module),
+  )?.[1]
+  return imported === undefined ? module : join(dirname(module), imported)
 }
 
 it("passes only flags that a script has", () => {

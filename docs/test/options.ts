@@ -126,7 +126,11 @@ const textOf = (comment: string): string =>
 /** Reads the definitions' doc comments, by the option's name. */
 const readComments = async (sources: string): Promise<ReadonlyMap<string, ReadonlySet<string>>> => {
   const comments = new Map<string, Set<string>>()
-  for (const file of await filesOf(`packages/${sources}`)) {
+  // Fields of requests have names of options, too.
+  const files = (await filesOf(`packages/${sources}`)).filter(
+    (file) => !/\/src\/api\/|\/inputs\.ts$/.test(file),
+  )
+  for (const file of files) {
     for (const [, comment = "", name = ""] of read(file).matchAll(documented)) {
       comments.set(name, (comments.get(name) ?? new Set()).add(textOf(comment)))
     }

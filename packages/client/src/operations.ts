@@ -1583,11 +1583,11 @@ export interface Operations {
   }
 
   readonly status: {
-    /** Returns how many attempts to deliver succeeded and failed on all servers, and how many requests the server that answers refused, by the minute. Attempts that another server made may be missing for up to 10 seconds. Needs a key that opens all projects. Needs the role `admin`. `GET /v2/status/activity` */
-    readonly activity: (input?: {}, options?: CallOptions) => Promise<Success<Activity>>
-
     /** Returns how the server and its stores are doing. Needs a key that opens all projects. Needs the role `admin`. `GET /v2/status` */
     readonly get: (input?: {}, options?: CallOptions) => Promise<Success<Status>>
+
+    /** Returns how many attempts to deliver succeeded and failed on all servers, and how many requests the server that answers refused, by the minute. Attempts that another server made may be missing for up to 10 seconds. Needs a key that opens all projects. Needs the role `admin`. `GET /v2/status/activity` */
+    readonly activity: (input?: {}, options?: CallOptions) => Promise<Success<Activity>>
   }
 }
 
@@ -1668,8 +1668,8 @@ export const fields: Readonly<Record<string, Readonly<Record<string, string>>>> 
     "GET /v2/identity": "get",
   },
   status: {
-    "GET /v2/status/activity": "activity",
     "GET /v2/status": "get",
+    "GET /v2/status/activity": "activity",
   },
 }
 
@@ -1801,7 +1801,7 @@ export const operations = ({ call, callWithLines, list }: Calls): Operations => 
     get: (input = {}, options) => call("GET", "/v2/identity", input, options),
   },
   status: {
-    activity: (input = {}, options) => call("GET", "/v2/status/activity", input, options),
     get: (input = {}, options) => call("GET", "/v2/status", input, options),
+    activity: (input = {}, options) => call("GET", "/v2/status/activity", input, options),
   },
 })

@@ -36,7 +36,7 @@ export {
   newEventId,
   type EventDraft,
 } from "./events/event.ts"
-export { apiErrors, describeApiError, type ApiErrorTag, type ApiFailure } from "./http/errors.ts"
+export { apiErrors, describeApiError, type ApiErrorTag, type ApiFailure } from "./api/errors.ts"
 export { Handler, handlerOptions } from "./http/handler.ts"
 export {
   makeRoutes,

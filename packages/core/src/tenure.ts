@@ -223,7 +223,7 @@ const compose = (settings: Setting.OutputOf<typeof tenureOptions>) => {
   )
 }
 
-/** Passes on the ability of the stores to work in transactions of the host, if they have it. */
+/** Passes on the stores' ability to work in the host's transactions, if they have it. */
 const transactions: Layer.Layer<never> = Layer.effectContext(
   Effect.map(
     Effect.serviceOption(Transactions),

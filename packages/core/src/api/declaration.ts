@@ -2,8 +2,8 @@
 
 import type { RequestInput } from "../base/operation-input.ts"
 import * as Setting from "../base/setting.ts"
-import type { ApiErrorTag } from "../http/errors.ts"
 import type { Role } from "../keys/api-key.ts"
+import type { ApiErrorTag } from "./errors.ts"
 
 const prefix = "/v2/"
 

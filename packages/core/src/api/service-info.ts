@@ -153,6 +153,19 @@ export interface Activity {
  */
 export const statusOperations = declareOperations({
   /**
+   * Get the status
+   *
+   * Returns how the server and its stores are doing. Needs a key that opens all projects.
+   */
+  get: {
+    method: "GET",
+    pattern: "/v2/status",
+    role: "admin",
+    input: input({}, {}),
+    reply: plain<Status>("The status of this server."),
+    errors: [],
+  },
+  /**
    * Get the last hour
    *
    * Returns how many attempts to deliver succeeded and failed on all servers, and how many requests the server that answers
@@ -165,19 +178,6 @@ export const statusOperations = declareOperations({
     role: "admin",
     input: input({}, {}),
     reply: plain<Activity>("What was delivered in the last hour, and what this server refused."),
-    errors: [],
-  },
-  /**
-   * Get the status
-   *
-   * Returns how the server and its stores are doing. Needs a key that opens all projects.
-   */
-  get: {
-    method: "GET",
-    pattern: "/v2/status",
-    role: "admin",
-    input: input({}, {}),
-    reply: plain<Status>("The status of this server."),
     errors: [],
   },
 })

@@ -17,7 +17,7 @@ export interface Origin {
   readonly requestId: string | undefined
   /** Id of the API key, or of the person or program that the host named; `undefined` if it named none. */
   readonly keyId: ApiKeyId | undefined
-  /** The trace of the request. The event of the change carries it; the audit trail does not keep it. */
+  /** The request's trace, which the change's event carries and the audit trail does not keep. */
   readonly traceparent?: Traceparent | undefined
 }
 

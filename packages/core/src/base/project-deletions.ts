@@ -1,4 +1,4 @@
-/** Tells the services of this process of projects that were deleted: what they know of them is over. */
+/** Tells services in this process which projects were deleted: what they know about them is over. */
 
 import * as Context from "effect/Context"
 import * as Layer from "effect/Layer"

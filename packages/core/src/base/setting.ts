@@ -1,5 +1,5 @@
 /**
- * Definitions of values that hosts and clients pass: options, arguments and fields of requests. Types, checks, defaults
+ * Definitions of values that hosts and clients pass: options, arguments and request fields. Types, checks, defaults
  * and documents derive from them.
  */
 
@@ -39,7 +39,7 @@ export interface Setting<out I, out O, out E = InvalidInput> {
 /** Definitions by name. */
 export type SettingFields = Readonly<Record<string, Setting<unknown, unknown>>>
 
-/** Definitions by name, some of which have errors of their own. */
+/** Definitions by name, some with their own errors. */
 export type InputFields = Readonly<Record<string, Setting<unknown, unknown, unknown>>>
 
 /** The type of a value as a host passes it. */
@@ -48,7 +48,7 @@ export type InputOf<S> = S extends Setting<infer I, unknown, unknown> ? I : neve
 /** The type of a value as the library uses it. */
 export type OutputOf<S> = S extends Setting<unknown, infer O, unknown> ? O : never
 
-/** The type of the errors of a value. */
+/** A value's errors. */
 export type ErrorOf<S> = S extends Setting<unknown, unknown, infer E> ? E : never
 
 // A mapped type keeps the doc comments of the definitions, so that editors show them to a host.

@@ -20,8 +20,7 @@ export const Millis = branded<number, Millis>()
 export const Micros = branded<number, Micros>()
 
 /**
- * Brands the results of a function as microseconds. Calls of the function cost nothing more, unlike a
- * call of `Micros` for each result.
+ * Brands a function's results as microseconds, at no cost for each call.
  */
 export function brandMicros<Args extends ReadonlyArray<unknown>>(
   f: (...args: Args) => number,

@@ -40,7 +40,7 @@ export function branded<A>(): (value: A) => A {
   return (value) => value
 }
 
-/** Returns the value of an own property, or `undefined` if the object has none of this name. */
+/** Returns an own property, or `undefined` without one. */
 export const getOwn = <A extends object, Name extends keyof A>(
   object: A,
   name: Name,

@@ -1,4 +1,4 @@
-/** Cells: the stores of some projects each. The id of a project alone tells its cell, which costs no round trip. */
+/** Cells: each has the stores for some projects. The project id alone tells its cell, without a round trip. */
 
 import * as Context from "effect/Context"
 import type { ProjectId } from "../base/values.ts"
@@ -18,7 +18,7 @@ export interface Cell {
   readonly feed: FeedStore["Service"]
 }
 
-/** The stores of the home, of which the cells need these. */
+/** The home's stores that cells need. */
 export interface HomeStores {
   /** Has all projects by their ids, without memberships. */
   readonly memberships: MembershipStore["Service"]

@@ -3,13 +3,13 @@
 import * as Effect from "effect/Effect"
 import { apiKeyOperations, identityOperations } from "../api/api-keys.ts"
 import { ofResource } from "../api/declaration.ts"
+import type { ApiErrorOf } from "../api/errors.ts"
 import { realtimeOperations } from "../api/realtime.ts"
 import { InvalidInput } from "../base/errors.ts"
 import { ApiKeyActs, type Listed } from "../keys/api-keys.ts"
 import type { Principal } from "../keys/identity.ts"
 import { newKey } from "../keys/inputs.ts"
 import { Tickets } from "../keys/tickets.ts"
-import type { ApiErrorOf } from "./errors.ts"
 import {
   type OperationsOn,
   isoOrNull,
@@ -19,7 +19,7 @@ import {
 } from "./operation.ts"
 import { pageReply } from "./response.ts"
 
-/** Names the field of the body that an error of the act is about. */
+/** Names the body field that an error is about. */
 const named = (error: InvalidInput): InvalidInput =>
   error.field === "expiresAt"
     ? new InvalidInput({ field: "expires_at", problem: error.problem })

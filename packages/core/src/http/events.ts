@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Random from "effect/Random"
 import { ofResource } from "../api/declaration.ts"
+import type { ApiError } from "../api/errors.ts"
 import { eventOperations, streamQuery } from "../api/events.ts"
 import { InvalidInput } from "../base/errors.ts"
 import { Faults } from "../base/faults.ts"
@@ -32,7 +33,6 @@ import {
   isStillAllowed,
   recheckAccess,
 } from "./authentication.ts"
-import type { ApiError } from "./errors.ts"
 import {
   type Call,
   type OperationsOn,
@@ -52,7 +52,7 @@ const userIdOrNull = (given: unknown): UserId | null =>
   Predicate.isString(given) && UserId.is(given) ? given : null
 
 /**
- * Summarizes the data of an event about memberships. Lists of members have the same. Other events have
+ * Summarizes event data about memberships. Lists show the same. Other events have
  * no summary.
  */
 const summaryOf = (event: Event) => {

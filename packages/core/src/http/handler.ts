@@ -9,6 +9,7 @@ import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import type { PathPattern } from "../api/declaration.ts"
+import type { ApiError } from "../api/errors.ts"
 import { networksOption } from "../base/address.ts"
 import { Faults, callHost } from "../base/faults.ts"
 import { traceparentOfHeaders } from "../base/headers.ts"
@@ -30,7 +31,6 @@ import type { EventActs, Events } from "../webhooks/published-events.ts"
 import type { WebhookActs, Webhooks } from "../webhooks/webhooks.ts"
 import { makeApiKeyOperations, makeIdentityOperations, makeRealtimeOperations } from "./api-keys.ts"
 import { type Authentication, makeAuthentication } from "./authentication.ts"
-import type { ApiError } from "./errors.ts"
 import { makeEventOperations } from "./events.ts"
 import { makeMembershipOperations } from "./memberships.ts"
 import {
@@ -130,7 +130,7 @@ interface Shared {
 /**
  * Makes the decision.
  *
- * @returns a function of what to call with the session of a connection that was admitted
+ * @returns a function that takes a callback for an admitted connection
  */
 const makeConnect = Effect.fnUntraced(function* ({ addressOf, authentication, refusalOf }: Shared) {
   const faults = yield* Faults

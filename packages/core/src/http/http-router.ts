@@ -89,7 +89,7 @@ const rawHeadersOf = ({ source }: HttpServerRequest.HttpServerRequest): Readonly
     ? source.rawHeaders
     : []
 
-/** The bytes of a stream of texts. */
+/** The bytes in a stream of texts. */
 const bytesOf = (texts: AsyncIterable<string>) =>
   Stream.encodeText(Stream.fromAsyncIterable(texts, identity))
 

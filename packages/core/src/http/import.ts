@@ -3,6 +3,7 @@
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
+import type { InvalidLines, LineFault } from "../api/errors.ts"
 import { type ImportPreview, membershipOperations, queryFlag } from "../api/memberships.ts"
 import type { InvalidInput } from "../base/errors.ts"
 import { requestInstantFormat } from "../base/input.ts"
@@ -14,7 +15,6 @@ import { parseEndDate } from "../memberships/end-date.ts"
 import { type DatedMembership, UserId, maxMemberships } from "../memberships/membership.ts"
 import { MembershipActs } from "../memberships/memberships.ts"
 import { metadataSetting } from "../memberships/metadata.ts"
-import type { InvalidLines, LineFault } from "./errors.ts"
 import { dryRunMessage, eventsData } from "./extensions.ts"
 import {
   type Call,

@@ -2,6 +2,7 @@
 
 import * as Effect from "effect/Effect"
 import { ofResource } from "../api/declaration.ts"
+import type { ApiError } from "../api/errors.ts"
 import { membershipOperations } from "../api/memberships.ts"
 import { InvalidInput } from "../base/errors.ts"
 import { brandedText } from "../base/input.ts"
@@ -17,7 +18,6 @@ import {
 } from "../memberships/membership.ts"
 import { MembershipActs } from "../memberships/memberships.ts"
 import { EndingCursor } from "../memberships/store.ts"
-import type { ApiError } from "./errors.ts"
 import { makeExtensionOperations } from "./extensions.ts"
 import { makeImport } from "./import.ts"
 import { type Call, type OperationsOn, perform } from "./operation.ts"

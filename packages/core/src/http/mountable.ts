@@ -19,7 +19,7 @@ export interface Mountable {
   readonly owns: (path: string) => boolean
   /** What precedes `/v2` in every path. */
   readonly basePath: string
-  /** The pattern of each path, for routers of hosts. The base path is not part of it. */
+  /** Each path's pattern for a host's router, without the base path. */
   readonly patterns: ReadonlyArray<string>
   /** Tells how to read the body of a request, by its method and its path (without the query). */
   readonly bodyLimit: (method: string, path: string) => BodyLimit

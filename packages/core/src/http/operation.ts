@@ -4,6 +4,12 @@ import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import type { Declaration, Reply } from "../api/declaration.ts"
+import {
+  type ApiError,
+  type ApiErrorOf,
+  type ApiErrorTag,
+  describeApiError,
+} from "../api/errors.ts"
 import { encodeBase64Url, sha256 } from "../base/bytes.ts"
 import {
   type ChangeContext,
@@ -30,7 +36,6 @@ import { roleCovers } from "../keys/api-key.ts"
 import { type Principal, anonymous } from "../keys/identity.ts"
 import type { Disclosure } from "../memberships/membership.ts"
 import { Memberships } from "../memberships/memberships.ts"
-import { type ApiError, type ApiErrorOf, type ApiErrorTag, describeApiError } from "./errors.ts"
 import type { ApiRequest, ArrivedBody } from "./request.ts"
 import { type OperationResult, type Outcome, type Success, failOutcome } from "./response.ts"
 import {

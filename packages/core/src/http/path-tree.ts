@@ -2,7 +2,7 @@
 
 import * as Struct from "effect/Struct"
 
-/** The value of a pattern, and the parameters of a path that matches it. */
+/** A pattern's value, and the parameters in a path that matches it. */
 export interface PathMatch<Value, Name extends string> {
   readonly value: Value
   /** The values of the parameters, percent-encoded. Those that the pattern does not have are empty. */

@@ -9,6 +9,7 @@ import * as FiberSet from "effect/FiberSet"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
+import { type ApiError, describeApiError } from "../api/errors.ts"
 import { type InvalidInput, StoreUnavailable } from "../base/errors.ts"
 import { Faults } from "../base/faults.ts"
 import { singleHeader } from "../base/headers.ts"
@@ -34,7 +35,6 @@ import {
   isStillAllowed,
   recheckAccess,
 } from "./authentication.ts"
-import { type ApiError, describeApiError } from "./errors.ts"
 import { eventDataOf } from "./events.ts"
 import type { ApiRequest } from "./request.ts"
 import type { ApiResponse } from "./response.ts"
@@ -42,7 +42,7 @@ import type { ApiResponse } from "./response.ts"
 /** The name of the subprotocol. */
 const webSocketProtocol = "tenure.v1"
 
-/** The longest frame of a client, in characters: a cursor may have half of them. */
+/** A client's longest frame, in characters: a cursor may have half. */
 const maxLength = 16_384
 
 const framesSubscription = Setting.object({

@@ -3,12 +3,12 @@
 import type * as IpNetwork from "effect/net/IpNetwork"
 import * as NetAddress from "effect/net/NetAddress"
 import * as Predicate from "effect/Predicate"
+import type { UnreadableRequest } from "../api/errors.ts"
 import { networksInclude, parseAddress, untranslate } from "../base/address.ts"
 import { type HeaderFields, readHeaderFields, singleHeader } from "../base/headers.ts"
 import * as Setting from "../base/setting.ts"
 import { getOwn } from "../base/values.ts"
 import type { Authenticate } from "../keys/identity.ts"
-import type { UnreadableRequest } from "./errors.ts"
 
 /** The body of a request that has arrived, or why it cannot be read. */
 export type ArrivedBody =

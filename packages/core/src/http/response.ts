@@ -3,10 +3,10 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import { type ApiError, type ApiFailure, describeApiError } from "../api/errors.ts"
 import type { Faults } from "../base/faults.ts"
 import { getOwn } from "../base/values.ts"
 import type { LimitReport } from "../limits/rate-limiter.ts"
-import { type ApiError, type ApiFailure, describeApiError } from "./errors.ts"
 
 /** A response as adapters send it. */
 export interface ApiResponse {
@@ -50,7 +50,7 @@ export interface RequestSubject {
 export interface Success {
   /** The number of items, if the operation counts them. */
   readonly total?: number
-  /** The cursor of the next page of a list; `null` on the last page. */
+  /** The cursor for the next page; `null` on the last page. */
   readonly next?: string | null
   readonly message: string
   readonly data: object | null

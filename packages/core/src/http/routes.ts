@@ -12,7 +12,7 @@ import { docsOperations, statusOperations } from "../api/service-info.ts"
 import { webhookOperations } from "../api/webhooks.ts"
 import { type PathMatch, makePathTree } from "./path-tree.ts"
 
-/** The route of each operation. `Allow` lists the methods of a path in the order of this table. */
+/** Each operation's route. `Allow` lists a path's methods in this order. */
 export const routes = {
   ...ofResource("memberships", membershipOperations),
   ...ofResource("projects", projectOperations),
@@ -35,7 +35,7 @@ type NamesIn<Text extends string> = Text extends `${string}:${infer Name}/${infe
     ? Name
     : never
 
-/** The names of the path parameters of an operation; by default, of all operations. */
+/** An operation's path parameters; by default, those in any path. */
 export type PathParameter<Of extends Operation = Operation> = NamesIn<
   (typeof routes)[Of]["pattern"]
 >
@@ -78,13 +78,13 @@ const rows: Readonly<Record<Operation, Route>> = routes
 /** Whether the holder of a ticket may call an operation. */
 export const takesTicket = (operation: Operation): boolean => rows[operation].takesTicket === true
 
-/** The longest body of an operation, in bytes; `undefined` if it is that of the option. */
+/** The longest body, in bytes; `undefined` if the option says it. */
 const maxBodyBytesOf = (operation: Operation): number | undefined => rows[operation].maxBodyBytes
 
-/** The paths of a part of the API. */
+/** The paths in a part of the API. */
 export interface Routes {
   /**
-   * The pattern of each path. If two of them match a path, the one with the literal segment comes
+   * Each path's pattern. If two of them match a path, the one with the literal segment comes
    * first.
    */
   readonly patterns: ReadonlyArray<PathPattern>

@@ -40,11 +40,11 @@ export interface UndoingBulkExtension extends HostInputOf<typeof undoing>, Repea
 /** Which bulk extensions are listed. */
 export interface BulkExtensionsPage extends HostInputOf<typeof bulkExtensionsPage> {}
 
-/** The result of a change of all memberships. */
+/** The result of changing all memberships. */
 export interface BulkResult {
   /** The new end date, if the change has one. */
   readonly endDate?: EndDate | undefined
-  /** The number of memberships of the project, with those that were left as they are. */
+  /** The number of the project's memberships, including unchanged ones. */
   readonly total: number
   /** Of a dry run: what would change. */
   readonly preview?: BulkPreview | undefined
@@ -58,7 +58,7 @@ export const bulkChangeOf = (goal: BulkGoal, defaultMode: BulkMode): BulkChange 
     ? { mode: goal.mode ?? defaultMode, endDate: goal.endDate }
     : { mode: "extendBy", by: goal.by.millis }
 
-/** What the event of a bulk extension says of it. */
+/** The data in a bulk extension's event. */
 const eventDataOf = (change: BulkChange) =>
   change.mode === "extendBy"
     ? { mode: bulkChangeNames.extendBy, extend_by: formatDuration(change.by) }

@@ -55,7 +55,7 @@ export interface ChangeServices {
   readonly crypto: { readonly randomUUID: () => string }
 }
 
-/** Makes the event of a change, with fields of the client in the data. */
+/** Makes a change's event, with the client's fields in the data. */
 export const changeEvent = (
   { crypto }: Pick<ChangeServices, "crypto">,
   { at, origin, projectId, reason }: Draft,

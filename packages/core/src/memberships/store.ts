@@ -121,7 +121,7 @@ export interface Ending extends Change {
   readonly userId: UserId
 }
 
-/** The move of a membership to another user id. Its event ends the membership of `userId`. */
+/** A move to another user id. Its event ends the membership of `userId`. */
 export interface Move extends Ending {
   readonly to: UserId
   /** The event that grants the membership of `to`. */

@@ -23,7 +23,7 @@ interface AsyncMessage {
 /** The media type of every message. */
 const json = "application/json"
 
-/** Returns the schema of an object with some of the parameters of an operation. */
+/** Returns an object schema with some of an operation's parameters. */
 const objectOf = (parameters: ReadonlyArray<OpenApiParameter>): JsonSchema => ({
   type: "object",
   properties: Object.fromEntries(
@@ -85,7 +85,7 @@ const reset: AsyncMessage = {
   examples: [{ payload: { reason: "cursor_expired" } }],
 }
 
-/** Makes the message of a frame, which has a type of its own. */
+/** Makes the message for a frame, which has its own type. */
 const frame = (
   name: string,
   summary: string,

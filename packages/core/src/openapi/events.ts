@@ -1,4 +1,4 @@
-/** The schemas of the events that webhooks are notified of. */
+/** Schemas of events for webhooks. */
 
 import * as Schema from "effect/Schema"
 import * as Struct from "effect/Struct"
@@ -40,7 +40,7 @@ const change = <Fields extends Schema.Struct.Fields>(fields: Fields) =>
     sequence,
   })
 
-/** The metadata of an event of one membership. */
+/** Metadata in an event about one membership. */
 const noted = {
   metadata: Schema.optionalKey(Schema.NullOr(metadata)).annotateKey({
     description:
@@ -192,7 +192,7 @@ const schemaOf = (type: Schema.Top, { data }: Kind, identifier: string) =>
     data: data.annotateKey({ description: "What happened, by its type." }),
   }).annotate({ identifier })
 
-/** The name of the schema of an event: `membership.extended` has `MembershipExtended`. */
+/** An event's schema name: `membership.extended` has `MembershipExtended`. */
 const nameOf = (type: string): string =>
   type.replaceAll(/(?:^|\.)(\w)/g, (_, letter: string) => letter.toUpperCase())
 

@@ -63,7 +63,7 @@ const isSchema = (value: unknown): value is JsonSchema => Predicate.isObject(val
 
 const link = (name: string): string => `<a href=#${name}>${name}</a>`
 
-/** The name of a group in a URL: that of `API keys` is `api-keys`. */
+/** A group's name in a URL: `api-keys` for `API keys`. */
 const slug = (name: string): string => name.toLowerCase().replaceAll(" ", "-")
 
 /** The schemas that have fields of their own, and so a place on the page. */
@@ -136,7 +136,7 @@ const namesOfBodies = ({ paths, webhooks }: OpenApiDocument): ReadonlySet<string
       .flatMap(({ schema }) => (isReference(schema) ? [nameOf(schema)] : [])),
   )
 
-/** Prints the parts of the page that need the rest of the document. */
+/** Prints what needs the rest of the document. */
 const printer = (document: OpenApiDocument) => {
   const { components, paths, webhooks } = document
   const { responses, schemas } = components

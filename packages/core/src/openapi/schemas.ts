@@ -7,9 +7,9 @@ import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import type * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
+import { type ApiErrorOf, type ApiErrorTag, apiErrors } from "../api/errors.ts"
 import { InvalidInput } from "../base/errors.ts"
 import { instantPattern } from "../base/time.ts"
-import { type ApiErrorOf, type ApiErrorTag, apiErrors } from "../http/errors.ts"
 import { EndDate, EndDateNotInFuture, InvalidEndDate } from "../memberships/end-date.ts"
 import { UserId, userIdPattern } from "../memberships/membership.ts"
 import {
@@ -169,7 +169,7 @@ const rateLimited = Schema.Struct({
   .annotate({ identifier: "RateLimited" })
   .pipe(HttpApiSchema.status(RateLimited.status))
 
-/** The errors of every operation, also of those that need no key. */
+/** Errors that every operation has, even without a key. */
 export const withoutKey = [
   failure("MalformedRequest"),
   failure("MethodNotAllowed"),

@@ -1,4 +1,4 @@
-/** The parts of OpenAPI 3.1 that the document of the API has. */
+/** The parts of OpenAPI 3.1 in the API document. */
 
 /** A JSON Schema. */
 export type JsonSchema = Readonly<Record<string, unknown>>

@@ -1,4 +1,4 @@
-/** The spans of Tenure, by the names of OpenTelemetry where it has conventions. */
+/** Tenure's spans, by OpenTelemetry's names where it has conventions. */
 
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"

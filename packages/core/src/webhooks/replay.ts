@@ -105,7 +105,7 @@ const kindsOf = (only: (typeof replayChoices)[number] | undefined): ReadonlyArra
 
 const notKept = "must be the `next` of an earlier page whose events are still kept"
 
-/** Where a page of a replay begins: the `next` of the page before. */
+/** Where a page begins: the `next` in the page before. */
 export const replayCursor: Setting.Setting<string, ReplayPosition> = {
   expected: "the `next` of an earlier page",
   json: { type: "string" },

@@ -4,10 +4,10 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import { describe, expect, it } from "vitest"
+import type { ApiError } from "../../src/api/errors.ts"
 import { digestOf, idempotencyKeyFormat } from "../../src/base/change-context.ts"
 import * as Setting from "../../src/base/setting.ts"
 import { ApiKeyId } from "../../src/base/values.ts"
-import type { ApiError } from "../../src/http/errors.ts"
 import {
   type BodyFormat,
   type Call,
