@@ -21,7 +21,7 @@ export interface Resource {
   readonly name: string
   readonly path: string
   readonly constant: string
-  readonly operations: Readonly<Record<string, Printed>>
+  readonly operations: Readonly<Record<string, Declaration>>
 }
 
 const quoted = (value: unknown): string => JSON.stringify(value)
@@ -29,16 +29,6 @@ const quoted = (value: unknown): string => JSON.stringify(value)
 const capitalized = (name: string): string => `${name.slice(0, 1).toUpperCase()}${name.slice(1)}`
 
 type AnyInput = RequestInput<unknown, unknown>
-
-/** A body of lines. */
-interface Lines {
-  readonly mediaType: string
-}
-
-/** An operation, perhaps with a body of lines. */
-interface Printed extends Declaration {
-  readonly lines?: Lines
-}
 
 /** Returns an argument of the call that makes an input. */
 const argumentOf = (found: Found<Expression>, index: number): Found<Expression> => {
@@ -110,7 +100,7 @@ const bodyOf = (alternatives: ReadonlyArray<AnyInput>, declared: Found<Expressio
 }
 
 /** Prints a body of lines, whose doc comment describes it. */
-const linesOf = ({ node, source }: Found<Expression>, { mediaType }: Lines): string => {
+const linesOf = ({ node, source }: Found<Expression>, mediaType: string): string => {
   if (node.type !== "Identifier") throw new Error(`${source.path}: lines have no name`)
   const found = findValue(source, node.name)
   const text = annotated("Schema.String", docAt(found.source, found.start), false)
@@ -119,7 +109,7 @@ const linesOf = ({ node, source }: Found<Expression>, { mediaType }: Lines): str
 
 /** Prints the parameters and the body of an operation. */
 const requestOf = (
-  { input, lines, method }: Printed,
+  { input, lines, method }: Declaration,
   property: Found<ObjectProperty>,
   linesProperty: Found<ObjectProperty> | undefined,
 ) => {
@@ -139,7 +129,7 @@ const requestOf = (
       `query: { ${query.join(", ")} }`,
       ...(lines === undefined || linesProperty === undefined
         ? []
-        : [`payload: ${linesOf(valueOf(linesProperty), lines)}`]),
+        : [`payload: ${linesOf(valueOf(linesProperty), lines.mediaType)}`]),
     ]
   }
   const body =
@@ -180,7 +170,7 @@ const commonErrors = ({
 const makeGroupPrinter = (named: NamedSchemas) => {
   const ofType = makePrinter(named)
 
-  const endpointOf = (name: string, declaration: Printed, property: Found<ObjectProperty>) => {
+  const endpointOf = (name: string, declaration: Declaration, property: Found<ObjectProperty>) => {
     const { errors, method, pattern, reply } = declaration
     const body = valueOf(property)
     const input = findProperty(body, "input")

@@ -55,8 +55,10 @@ export const continued = replyOf("continued")
 
 /** An operation. Its doc comment has a title, and then a description. */
 export interface Declaration extends Route {
-  /** Its parameters and its body. Without a declaration, it reads the request itself. */
+  /** Its parameters and its body. */
   readonly input: RequestInput<unknown, unknown>
+  /** A body with something in each line, which the operation reads itself. The input is in the query then. */
+  readonly lines?: { readonly mediaType: string; readonly json: Setting.JsonSchema }
   readonly reply: Reply<object | null>
   /** Its errors, besides those of every operation, of every project and of idempotency keys. */
   readonly errors: ReadonlyArray<ApiErrorTag>

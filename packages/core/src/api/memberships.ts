@@ -401,7 +401,7 @@ const truth = new Map([
 ])
 
 /** A parameter in the query of a change. */
-export const queryFlag = Setting.withDefault(
+const queryFlag = Setting.withDefault(
   Setting.inJson(
     Setting.custom<boolean>('one of "true", "false"', (given) => truth.get(String(given))),
     { type: "string", enum: ["true", "false"] },
@@ -575,7 +575,6 @@ export const membershipOperations = declareOperations({
     role: "operator",
     maxBodyBytes: 2_097_152,
     input: importQuery,
-    // The operation reads its body itself. Its input is in the query.
     lines: importLines,
     reply: counted<ImportPreview | null>("The memberships were imported."),
     errors: ["InvalidLines"],

@@ -32,15 +32,9 @@ import type { WebhookActs, Webhooks } from "../webhooks/webhooks.ts"
 import { makeApiKeyOperations, makeIdentityOperations, makeRealtimeOperations } from "./api-keys.ts"
 import { type Authentication, makeAuthentication } from "./authentication.ts"
 import { makeEventOperations } from "./events.ts"
+import { performWithIdempotency } from "./idempotency.ts"
 import { makeMembershipOperations } from "./memberships.ts"
-import {
-  type Operations,
-  type OperationsOn,
-  type RoutedCall,
-  performWithIdempotency,
-  preferProjectNotFound,
-  routeRequest,
-} from "./operation.ts"
+import { type Operations, type OperationsOn } from "./operation.ts"
 import { makeAuditOperations, makeProjectOperations } from "./projects.ts"
 import type { RealtimeSession, WebSocketHandshake } from "./realtime.ts"
 import {
@@ -62,6 +56,7 @@ import {
   toOutcome,
 } from "./response.ts"
 import { type BodyLimit, type RouteMatch, apiParts, makeBodyLimit, makeRoutes } from "./routes.ts"
+import { type RoutedCall, preferProjectNotFound, routeRequest } from "./routing.ts"
 import { makeStatusOperations } from "./service-info.ts"
 import { makeWebhookOperations } from "./webhooks.ts"
 

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import type { InvalidLines, LineFault } from "../api/errors.ts"
-import { type ImportPreview, membershipOperations, queryFlag } from "../api/memberships.ts"
+import { type ImportPreview, membershipOperations } from "../api/memberships.ts"
 import type { InvalidInput } from "../base/errors.ts"
 import { requestInstantFormat } from "../base/input.ts"
 import { faultOfJson } from "../base/json-text.ts"
@@ -15,18 +15,13 @@ import { parseEndDate } from "../memberships/end-date.ts"
 import { type DatedMembership, UserId, maxMemberships } from "../memberships/membership.ts"
 import { MembershipActs } from "../memberships/memberships.ts"
 import { metadataSetting } from "../memberships/metadata.ts"
+import { jsonLines, parseJson } from "./body.ts"
 import { dryRunMessage, eventsData } from "./extensions.ts"
-import {
-  type Call,
-  jsonLines,
-  originOf,
-  parseJson,
-  projectOf,
-  readBody,
-  readQuery,
-} from "./operation.ts"
+import { type Call, makeReader, originOf, readBody } from "./operation.ts"
 
-const { maxBodyBytes, reply } = membershipOperations.import
+const { import: declared } = membershipOperations
+const { maxBodyBytes, reply } = declared
+const read = makeReader(declared, declared.input, maxBodyBytes)
 
 // Enough to see what is wrong with all lines.
 const maxFaults = 100
@@ -126,12 +121,7 @@ export const makeImport = Effect.gen(function* () {
   const acts = yield* MembershipActs
 
   return Effect.fnUntraced(function* (call: Call) {
-    const projectId = yield* projectOf(call)
-    // Its body has no place for them.
-    const { dry_run: dryRun, events } = yield* readQuery(call.request, {
-      dry_run: queryFlag,
-      events: queryFlag,
-    })
+    const { dryRun, events, projectId } = yield* read(call)
     const memberships = yield* readImportBody(yield* readBody(call, maxBodyBytes, jsonLines))
     const context = { origin: originOf(call), at: yield* currentUnixMillis, once: call.once }
     const given = { projectId, memberships, dryRun, events, reason: undefined }

@@ -4,33 +4,32 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import { describe, expect, it } from "vitest"
+import { pageFields, plain } from "../../src/api/declaration.ts"
 import type { ApiError } from "../../src/api/errors.ts"
 import { digestOf, idempotencyKeyFormat } from "../../src/base/change-context.ts"
+import { input } from "../../src/base/operation-input.ts"
 import * as Setting from "../../src/base/setting.ts"
 import { ApiKeyId } from "../../src/base/values.ts"
 import {
-  type BodyFormat,
-  type Call,
   type JsonObject,
-  type RoutedCall,
+  type BodyFormat,
+  jsonLines,
+  objectWith,
+  optionalObject,
+} from "../../src/http/body.ts"
+import { performWithIdempotency } from "../../src/http/idempotency.ts"
+import {
+  type Call,
   bodyOf,
   decodePathParam,
   isoOrNull,
-  jsonLines,
   makeDisclosureAudit,
+  makeReader,
   mayUseProject,
-  objectWith,
-  optionalObject,
   originOf,
-  pageQuery,
-  performWithIdempotency,
-  preferProjectNotFound,
   projectOf,
   readBody,
-  readField,
-  readQuery,
   requireAllProjects,
-  routeRequest,
   sortedProjects,
 } from "../../src/http/operation.ts"
 import {
@@ -49,6 +48,7 @@ import {
   type RouteMatch,
   makeRoutes,
 } from "../../src/http/routes.ts"
+import { type RoutedCall, preferProjectNotFound, routeRequest } from "../../src/http/routing.ts"
 import { TokenDigest } from "../../src/keys/api-key.ts"
 import { type Principal, anonymous } from "../../src/keys/identity.ts"
 import { Memberships } from "../../src/memberships/memberships.ts"
@@ -310,13 +310,27 @@ it("a time is shown in the format of the API, and a missing one as null", () => 
 })
 
 describe("the query of a request", () => {
-  const parameters = {
-    ...pageQuery,
-    state: Setting.optional(Setting.oneOf(["active", "expired"])),
-    ticket: Setting.optional(Setting.string("a ticket", () => true)),
-  }
+  const parameters = input(
+    {},
+    {
+      ...pageFields,
+      state: Setting.optional(Setting.oneOf(["active", "expired"])),
+      ticket: Setting.optional(Setting.string("a ticket", () => true)),
+    },
+  )
+  const declared = {
+    method: "GET",
+    pattern: "/v2/things",
+    role: "client",
+    input: parameters,
+    reply: plain("The things."),
+    errors: [],
+  } as const
 
-  const read = (query?: string) => Effect.runSync(Effect.result(readQuery({ query }, parameters)))
+  const read = (query?: string) =>
+    Effect.runSync(
+      Effect.result(makeReader(declared, parameters, 100)(callOf({ request: { query } }))),
+    )
 
   it.each([
     [undefined, { limit: 100, after: undefined, state: undefined, ticket: undefined }],
@@ -499,13 +513,6 @@ describe("the body of a request", () => {
   ])("of lines is text of its own type: %s", async (_, body, type, expected) => {
     const headers = type === undefined ? {} : { "content-type": type }
     expect(await readAs(jsonLines)(body, headers)).toEqual(expected)
-  })
-
-  it("has fields of its own, which are named in errors", () => {
-    const setting = Setting.string("text", (text) => text !== "")
-    expect(readField({ a: "x" }, "a", setting)).toMatchObject({ success: "x" })
-    const inherited: JsonObject = Object.create({ a: "x" })
-    expect(readField(inherited, "a", setting)).toMatchObject({ failure: { field: "a" } })
   })
 })
 

@@ -1,0 +1,101 @@
+/** The header field `Idempotency-Key`: a request that is repeated with its key changes something once. */
+
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type { ApiError } from "../api/errors.ts"
+import { encodeBase64Url, sha256 } from "../base/bytes.ts"
+import {
+  type IdempotencyKey,
+  digestOf,
+  idempotencyKeyFormat,
+  isIdempotencyKey,
+  withReplayFlag,
+} from "../base/change-context.ts"
+import { singleHeader } from "../base/headers.ts"
+import { type Call, projectOf } from "./operation.ts"
+import type { ApiRequest, ArrivedBody } from "./request.ts"
+import { type OperationResult, type Outcome, failOutcome } from "./response.ts"
+
+const idempotencyName = "idempotency-key"
+
+const malformed: ApiError = {
+  _tag: "MalformedRequest",
+  message: `The Idempotency-Key header must be sent once, and be ${idempotencyKeyFormat}, with or without quotation marks.`,
+}
+
+// A String of a structured field (RFC 9651, 3.3.3), as draft-ietf-httpapi-idempotency-key-header-07 has the key.
+const quoted = /^"((?:[^"\\]|\\["\\])*)"$/
+
+/** Returns the key in a field: in quotation marks, or as it is. `undefined` if the marks do not match. */
+const unquote = (value: string): string | undefined =>
+  value.startsWith('"') ? quoted.exec(value)?.[1]?.replaceAll(/\\(.)/g, "$1") : value
+
+/** Reads the idempotency key of a request that has such a field. */
+const keyOf = ({ headers }: ApiRequest): Outcome<string> => {
+  const field = singleHeader(headers, idempotencyName)
+  const key = field._tag === "Value" ? unquote(field.value) : undefined
+  return isIdempotencyKey(key) ? Result.succeed(key) : failOutcome(malformed)
+}
+
+const utf8 = new TextEncoder()
+
+const textOf = (value: unknown): string => {
+  try {
+    return JSON.stringify(value)
+  } catch {
+    // It is nested so deeply that every operation refuses it.
+    return ""
+  }
+}
+
+/** The bytes of a body as far as they are known. A value that a host has parsed is written anew. */
+const bytesOf = (body: ArrivedBody): Uint8Array =>
+  body._tag === "Bytes" ? body.bytes : utf8.encode(body._tag === "Parsed" ? textOf(body.value) : "")
+
+/** Returns the digest of a request with its idempotency key: of its method, its path with the query, and its body. */
+const fingerprintOf = (
+  key: string,
+  { method, path, query = "" }: ApiRequest,
+  body: ArrivedBody,
+): string => {
+  const bytes = bytesOf(body)
+  const target = utf8.encode(`${key}\n${method} ${path}?${query}\n`)
+  const all = new Uint8Array(target.length + bytes.length)
+  all.set(target)
+  all.set(bytes, target.length)
+  return encodeBase64Url(sha256(all))
+}
+
+/** Waits for the body of a request. */
+const arrivedBody = ({ body }: ApiRequest): Effect.Effect<ArrivedBody> =>
+  body._tag === "Deferred" ? Effect.promise(body.read) : Effect.succeed(body)
+
+/** Performs an operation whose call has an idempotency key. */
+const performOnce = Effect.fnUntraced(function* (
+  call: Call,
+  operation: (call: Call) => Effect.Effect<OperationResult, ApiError>,
+) {
+  const { params, principal, request } = call
+  // Nobody sends a body for a project that is not theirs.
+  if (params.project_id !== "") yield* projectOf(call)
+  const key = yield* Effect.fromResult(keyOf(request))
+  const body = yield* arrivedBody(request)
+  const known: IdempotencyKey = {
+    owner: principal.keyId,
+    key: digestOf(key),
+    fingerprint: fingerprintOf(key, request, body),
+  }
+  const { isReplay, result } = yield* withReplayFlag(known, (once) =>
+    operation({ ...call, request: { ...request, body }, once }),
+  )
+  return isReplay ? { ...result, isReplay } : result
+})
+
+/** Performs an operation, once if the request has an idempotency key and is not a mere reading. */
+export const performWithIdempotency = (
+  call: Call,
+  operation: (call: Call) => Effect.Effect<OperationResult, ApiError>,
+): Effect.Effect<OperationResult, ApiError> =>
+  Object.hasOwn(call.request.headers, idempotencyName) && call.request.method !== "GET"
+    ? performOnce(call, operation)
+    : operation(call)

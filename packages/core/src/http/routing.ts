@@ -1,0 +1,92 @@
+/** Decides which operation a request asks for, and which of several errors its sender sees. */
+
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import { type ApiError, describeApiError } from "../api/errors.ts"
+import type { ProjectNotFound } from "../base/values.ts"
+import { roleCovers } from "../keys/api-key.ts"
+import { type Principal, anonymous } from "../keys/identity.ts"
+import { type Call, decodePathParam, projectOf } from "./operation.ts"
+import type { ApiRequest } from "./request.ts"
+import { type Outcome, failOutcome } from "./response.ts"
+import { type Operation, type RouteMatch, isChange, requiredRole, takesTicket } from "./routes.ts"
+
+/** A call, and the operation that performs it. */
+export interface RoutedCall extends Call {
+  readonly operation: Operation
+}
+
+const permits = (operation: Operation, principal: Principal): boolean => {
+  const role = requiredRole(operation)
+  return (
+    role === "none" ||
+    (roleCovers(principal.role, role) && !(principal.isReadOnly && isChange(operation)))
+  )
+}
+
+const needsKey = (operation: Operation | undefined): boolean =>
+  operation === undefined || requiredRole(operation) !== "none"
+
+/** Whether a ticket is as good as no key for an operation. */
+const ignoresTicket = (operation: Operation | undefined, { ticket }: Principal): boolean =>
+  ticket !== undefined && (operation === undefined || !takesTicket(operation))
+
+/** The error of a path without the method. Those who may call nothing there do not learn its methods. */
+const withoutMethod = (methods: RouteMatch["value"], sender: Principal): ApiError =>
+  [...methods.values()].some((operation) => permits(operation, sender))
+    ? { _tag: "MethodNotAllowed", allow: [...methods.keys()] }
+    : { _tag: "Forbidden" }
+
+/**
+ * Routes a request. Of several errors, the client receives the first in this order.
+ *
+ * @param found - what is at the path of the request
+ */
+export const routeRequest = (
+  request: ApiRequest,
+  requestId: string,
+  principal: Outcome<Principal>,
+  found: RouteMatch | undefined,
+): Outcome<RoutedCall> => {
+  if (request.body._tag === "Unreadable") return failOutcome(request.body.error)
+  if (found === undefined) return failOutcome({ _tag: "RouteNotFound" })
+  const { params, value: methods } = found
+  const operation = methods.get(request.method)
+  if (Result.isFailure(principal) && needsKey(operation)) return failOutcome(principal.failure)
+  const sender = Result.isSuccess(principal) ? principal.success : anonymous
+  if (ignoresTicket(operation, sender) && needsKey(operation)) {
+    return failOutcome({ _tag: "Unauthorized" })
+  }
+  if (operation === undefined) return failOutcome(withoutMethod(methods, sender))
+  return permits(operation, sender)
+    ? Result.succeed({ operation, request, requestId, principal: sender, params })
+    : failOutcome({ _tag: "Forbidden" })
+}
+
+type Find = (projectId: string) => Effect.Effect<unknown, Pick<ProjectNotFound, "_tag"> | ApiError>
+
+// The statuses of what is judged after the project: the body and the item.
+const mayHide = new Set([400, 404, 413, 415, 422])
+
+/**
+ * Performs an operation. If somebody who may use all projects is refused, the project is looked up: that
+ * it is missing counts before what else is wrong with a path that can be read, unless it is to be created. All others know which projects
+ * they may use.
+ */
+export const preferProjectNotFound = <A>(
+  call: RoutedCall,
+  operation: Effect.Effect<A, ApiError>,
+  find: Find,
+): Effect.Effect<A, ApiError> =>
+  call.principal.projects === "all" &&
+  call.params.project_id !== "" &&
+  call.operation !== "projects.create"
+    ? Effect.catch(operation, (error) =>
+        mayHide.has(describeApiError(error).status) && error._tag !== "ProjectNotFound"
+          ? Effect.forEach(Object.values(call.params), decodePathParam, { discard: true }).pipe(
+              Effect.andThen(Effect.flatMap(projectOf(call), find)),
+              Effect.andThen(Effect.fail(error)),
+            )
+          : Effect.fail(error),
+      )
+    : operation
