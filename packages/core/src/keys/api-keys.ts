@@ -123,12 +123,10 @@ const makeKeyCache = (life: number): KeyCache => {
 }
 
 /**
- * Records when keys are used, outside the requests. A use is noted when the key is looked up in the
- * store, unless the store knows another in the minute before. All processes together thus write about
- * once a minute per key, however many requests it sends.
+ * Notes a key's use at `now`, in milliseconds since the epoch, outside the requests: when the key is looked up in the store,
+ * unless the store knows another use in the minute before. All processes together thus write about once a minute for a key,
+ * however many requests it sends.
  */
-
-/** Notes a key's use at `now`, in milliseconds since the epoch. */
 type Note = (key: ApiKey, now: number) => void
 
 const precisionMillis = 60_000
