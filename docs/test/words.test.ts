@@ -76,3 +76,19 @@ describe("1,000 words in the comments of a package have few of them:", () => {
     expect(perThousand(relative, words), "relative").toBeLessThanOrEqual(most.relative)
   })
 })
+
+/** Doc comments that an empty line follows. */
+const alone = /^\/\*\*(?:(?!\*\/).)*\*\/\n\n/gms
+
+it("no doc comment but the first of a file stands alone, and every file begins with one", () => {
+  const wrong = modules
+    // Files of one line pass on a package.
+    .filter((path) => !path.endsWith(".generated.ts") && packageOf(path) !== "tenure")
+    .flatMap((path) => {
+      const text = read(path)
+      const start = text.startsWith("#!") ? text.indexOf("\n") + 1 : 0
+      const headings = [...text.matchAll(alone)].filter(({ index }) => index > start)
+      return text.startsWith("/**", start) && headings.length === 0 ? [] : [path]
+    })
+  expect(wrong).toEqual([])
+})

@@ -1,3 +1,5 @@
+/** The entry point of the client. */
+
 export { type CallOptions } from "./calls.ts"
 export { type Client } from "./create-client.ts"
 export { type ReplayMany } from "./create-client.ts"

@@ -1,3 +1,5 @@
+/** The entry point for hosts on Node. */
+
 export { handle } from "./exchange.ts"
 export { type KnownRequest } from "./exchange.ts"
 export { type NodeHandlerOptions } from "./handler.ts"

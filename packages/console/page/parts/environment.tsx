@@ -1,4 +1,4 @@
-/** Light or dark: as the system has it, unless the user chooses. */
+/** Light or dark, as the user chooses, and texts from clients, shown literally. */
 
 import { type VNode, options } from "preact"
 import { useEffect, useState } from "preact/hooks"
@@ -58,8 +58,6 @@ export const SchemeChoice = () => {
     </select>
   )
 }
-
-/** Text from clients, shown literally: no character can hide or reorder text. */
 
 // Direction marks, including those reordering text, and zero-width spaces.
 const deceptive = /[\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]/g

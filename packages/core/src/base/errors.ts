@@ -1,3 +1,5 @@
+/** Errors that any method may fail with: invalid input, and unavailable stores. */
+
 import { TaggedError } from "./tagged-error.ts"
 
 /** An argument of an in-process call, or an option, is invalid. */

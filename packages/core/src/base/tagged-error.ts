@@ -1,3 +1,5 @@
+/** Errors with a tag. */
+
 import * as Data from "effect/Data"
 
 const inspection = Symbol.for("nodejs.util.inspect.custom")

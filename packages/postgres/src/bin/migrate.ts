@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The command `tenure-postgres-migrate`.
+/** The command `tenure-postgres-migrate`. */
 
 import { main } from "../ops/program.ts"
 
