@@ -147,17 +147,6 @@ interface InputRules {
  * @param fields - the fields in its body or query
  * @param rules.needsField - refuses an input without any field
  * @param rules.isOpen - ignores fields of requests that are not declared
- *
- * @example
- * ```ts
- * import { Setting, input } from "@tenure/core/internal"
- *
- * export const renaming = input(
- *   { projectId: Setting.string("the id of a project", (id) => id !== "") },
- *   { newName: Setting.string("a name", (name) => name !== "") },
- * )
- * // A request has `new_name`.
- * ```
  */
 export function input<P extends InputFields, F extends InputFields>(
   path: P,

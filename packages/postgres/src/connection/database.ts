@@ -29,7 +29,7 @@ export class Database extends Context.Service<
      *
      * @example
      * ```ts
-     * import type * as Effect from "effect/Effect"
+     * import * as Effect from "effect/Effect"
      * import { Database } from "tenure/postgres"
      * import { PgClient } from "@effect/sql-pg"
      * import { type Event, Outbox } from "tenure/store"
