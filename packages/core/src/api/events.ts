@@ -1,9 +1,10 @@
 /** The operations on events. */
 
+import { projectPath } from "../base/input.ts"
 import { input } from "../base/operation-input.ts"
 import * as Setting from "../base/setting.ts"
 import { EventType, eventTypePattern } from "../events/event.ts"
-import { eventPath, projectPath } from "../webhooks/inputs.ts"
+import { eventPath } from "../webhooks/inputs.ts"
 import { continued, declareOperations, pageFields, plain } from "./declaration.ts"
 import type { Instant, Uuid } from "./types.ts"
 import type { Delivery } from "./webhooks.ts"

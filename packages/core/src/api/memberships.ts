@@ -3,6 +3,7 @@
 import * as Result from "effect/Result"
 import { InvalidInput } from "../base/errors.ts"
 import { brandedText, requestInstantFormat, shownInstant } from "../base/input.ts"
+import { projectPath } from "../base/input.ts"
 import {
   type Input,
   type RequestInput,
@@ -35,7 +36,6 @@ import {
   leftOut,
   memberPath,
   modeSetting,
-  projectPath,
   reasonFields,
   dateSetting,
   requestText,
@@ -257,36 +257,27 @@ const extensionPath = {
 // A client that sends it hopes for a protection that it would not get.
 const forOne = leftOut(undefined, "left out: it is for one membership")
 
-const known = new Set([
-  "extend",
-  "extend_by",
-  "from",
-  "expected_end_date",
-  "dry_run",
-  "events",
-  "reason",
-  "mode",
-])
-
-/** The right names by their letters. The contract has only `extend`, and `from` can be written in one way only. */
-const rightNames = new Map([
-  ...[...known]
-    .filter((name) => name !== "extend" && name !== "from")
-    .map((name) => [lettersOf(name), name] as const),
-  [lettersOf(bulkModeNames.neverShorten), `mode": "${bulkModeNames.neverShorten}`] as const,
-])
-
 /**
- * Returns the error for another spelling, such as `dryRun`: the client hopes for a protection that it would not get. By the
- * contract, all other fields are ignored.
+ * Makes the function that returns the error for another spelling, such as `dryRun`: the client hopes for a protection that it
+ * would not get. By the contract, all other fields are ignored.
  */
-const misspelledIn = (body: object): InvalidInput | undefined => {
-  for (const name of Object.keys(body)) {
-    const right = known.has(name) ? undefined : rightNames.get(lettersOf(name))
-    if (right !== undefined)
-      return new InvalidInput({ field: name, problem: `must be written "${right}"` })
+const makeMisspelled = (names: ReadonlyArray<string>) => {
+  const known = new Set(names)
+  // The contract has only `extend`, and `from` can be written in one way only.
+  const rightNames = new Map([
+    ...names
+      .filter((name) => name !== "extend" && name !== "from")
+      .map((name) => [lettersOf(name), name] as const),
+    [lettersOf(bulkModeNames.neverShorten), `mode": "${bulkModeNames.neverShorten}`] as const,
+  ])
+  return (body: object): InvalidInput | undefined => {
+    for (const name of Object.keys(body)) {
+      const right = known.has(name) ? undefined : rightNames.get(lettersOf(name))
+      if (right !== undefined)
+        return new InvalidInput({ field: name, problem: `must be written "${right}"` })
+    }
+    return undefined
   }
-  return undefined
 }
 
 /** Declares an extension to a date or by a duration. Misspelled fields are refused, after an invalid date. */
@@ -295,6 +286,7 @@ const toDateOrBy = <I1, O1, E1, I2, O2, E2>(
   byDuration: Input<I2, O2, E2>,
 ): RequestInput<O1 | O2, E1 | E2 | InvalidEndDate> => {
   const declared = chosenBy("by", toDate, byDuration)
+  const misspelledIn = makeMisspelled(declared.wireNames)
   return {
     ...declared,
     fromRequest: (path, body, source, isOpen) => {

@@ -54,6 +54,15 @@ export const readArgument = <I, O>(
 /** The id of a project. */
 export const projectId = brandedText(ProjectId)
 
+/** The path parameter of operations on a project. */
+export const projectPath = {
+  /**
+   * The id of the project.
+   * @example "demo"
+   */
+  projectId,
+}
+
 /** Describes an invalid instant. */
 export const shownInstant = (given: unknown): string =>
   `${Setting.shown(given)}${instantHint(given)}`

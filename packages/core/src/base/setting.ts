@@ -152,7 +152,7 @@ export const bySource = <I, O, E1, E2>(
     source === "host" ? host.read(given, name, source) : request.read(given, name, source),
 })
 
-/** Gives a value another name in requests than the host's in snake case. */
+/** Sets the name in requests, where it is not the host's name in snake case. */
 export const named = <I, O, E>(wire: string, setting: Setting<I, O, E>): Setting<I, O, E> => ({
   ...setting,
   wire,

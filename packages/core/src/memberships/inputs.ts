@@ -3,7 +3,7 @@
 import * as Result from "effect/Result"
 import { InvalidInput } from "../base/errors.ts"
 import { type Noun, namesOf, originFields as origin } from "../base/field-names.ts"
-import { brandedText, instantSetting, pageSize, projectId } from "../base/input.ts"
+import { brandedText, instantSetting, pageSize, projectId, projectPath } from "../base/input.ts"
 import { type Decoded, type HostInputOf, chosenBy, input } from "../base/operation-input.ts"
 import * as Setting from "../base/setting.ts"
 import type { InstantInput, Millis } from "../base/time.ts"
@@ -145,15 +145,6 @@ export const fixedDuration = Setting.named(
 )
 
 const flag = Setting.withDefault(Setting.boolean, false)
-
-/** The path parameter of operations on a project. */
-export const projectPath = {
-  /**
-   * The id of the project.
-   * @example "demo"
-   */
-  projectId,
-}
 
 /** The path parameters of operations on a member. */
 export const memberPath = {

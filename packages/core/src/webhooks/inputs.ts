@@ -4,7 +4,7 @@ import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import { InvalidInput } from "../base/errors.ts"
 import { type Noun, namesOf, originFields as origin } from "../base/field-names.ts"
-import { brandedText, instantSetting, pageSize, projectId } from "../base/input.ts"
+import { brandedText, instantSetting, pageSize, projectPath } from "../base/input.ts"
 import { input } from "../base/operation-input.ts"
 import * as Setting from "../base/setting.ts"
 import { type BrandConstructor, getOwn } from "../base/values.ts"
@@ -39,15 +39,6 @@ export const possibleEventId = Setting.inJson(
   Setting.string("the id of an event", () => true),
   uuidJson,
 )
-
-/** The id in the path of a project's operations. */
-export const projectPath = {
-  /**
-   * The id of the project.
-   * @example "demo"
-   */
-  projectId,
-}
 
 /** The ids in the path of a webhook's operations. */
 export const webhookPath = {
