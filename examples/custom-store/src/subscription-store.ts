@@ -247,7 +247,7 @@ const make = Effect.gen(function* () {
    * @param answer - what the change returns if it is repeated with its key
    */
   const publish = Effect.fnUntraced(function* (
-    { event: draft, once }: Change,
+    { event: draft, idempotency }: Change,
     sequence: number,
     metadata: Metadata = noMetadata,
     answer = "",
@@ -255,7 +255,7 @@ const make = Effect.gen(function* () {
     const event = completeEvent(draft, sequence, metadataJson(metadata))
     const replayed = yield* outbox.publish(
       event,
-      once && { ...once, answer: once.answer ?? answer },
+      idempotency && { ...idempotency, answer: idempotency.answer ?? answer },
     )
     // Somebody else has stored the key in the meantime.
     return replayed === undefined ? event : yield* new IdempotencyInProgress()
@@ -263,10 +263,10 @@ const make = Effect.gen(function* () {
 
   /** Makes a change, whose locks are held, unless it was made before. */
   const unlessMade = Effect.fnUntraced(function* <A, E, R>(
-    { once, projectId }: Change,
+    { idempotency, projectId }: Change,
     work: Effect.Effect<A, E, R>,
   ) {
-    return (once && (yield* recall(once, projectId))) ?? (yield* work)
+    return (idempotency && (yield* recall(idempotency, projectId))) ?? (yield* work)
   })
 
   /** Stores the audit row of a change, its event, and the deliveries of the event. Returns the event. */
@@ -325,9 +325,9 @@ const make = Effect.gen(function* () {
   }
 
   /** Stores the key of an extension that leaves the subscription as it is. Returns what the extension does. */
-  const leave = Effect.fnUntraced(function* ({ once, projectId }: Change, later: EndsLater) {
+  const leave = Effect.fnUntraced(function* ({ idempotency, projectId }: Change, later: EndsLater) {
     const answer = String(later.endDate)
-    return (once && (yield* database.keep({ ...once, answer }, projectId))) ?? later
+    return (idempotency && (yield* database.keep({ ...idempotency, answer }, projectId))) ?? later
   })
 
   /** The date of a subscription after a change of all of them. */
@@ -415,18 +415,18 @@ const make = Effect.gen(function* () {
     // The end dates are the host's, and so is whatever looks at them.
     expiry: undefined,
 
-    createProject: (projectId, occasion) =>
+    createProject: (projectId, context) =>
       inOneStep(
         Effect.andThen(
           // Locks an account that exists: a repetition with the same key waits for the first.
           sql`INSERT INTO accounts (id) VALUES (${projectId})
             ON CONFLICT (id) DO UPDATE SET id = EXCLUDED.id`,
-          createProject(projectId, occasion),
+          createProject(projectId, context),
         ),
       ),
 
-    deleteProject: Effect.fnUntraced(function* (projectId, occasion) {
-      const replayed = yield* deleteProject(projectId, occasion)
+    deleteProject: Effect.fnUntraced(function* (projectId, context) {
+      const replayed = yield* deleteProject(projectId, context)
       if (replayed !== undefined) return replayed
       // Whoever changes subscriptions has locked the account.
       yield* sql`SELECT 1 FROM accounts WHERE id = ${projectId} FOR UPDATE`
@@ -620,7 +620,7 @@ const make = Effect.gen(function* () {
           from: from?.endDate,
           to: undefined,
         } as const
-        const ended = yield* record({ ...change, once: undefined }, left, from?.metadata)
+        const ended = yield* record({ ...change, idempotency: undefined }, left, from?.metadata)
         yield* sql`
           INSERT INTO subscriptions (account, customer, paid_until, metadata)
           VALUES (${projectId}, ${to}, ${toDate(endDate)}, ${metadataJson(metadata)})

@@ -29,7 +29,7 @@ declare module "vitest" {
   }
 }
 
-const { change, in2027, in2028, occasion, p1, u1, u2, u3 } = Fixture
+const { change, in2027, in2028, context, p1, u1, u2, u3 } = Fixture
 
 const clientOf = (url: string) => PgClient.layer({ url: Redacted.make(url) })
 
@@ -122,10 +122,10 @@ export const testOn =
     it.live(name, () =>
       Effect.gen(function* () {
         const store = yield* MembershipStore
-        yield* store.createProject(p1, occasion)
+        yield* store.createProject(p1, context)
         yield* store.grant({ ...change(p1), userId: u1, endDate: in2027 })
         yield* store.grant({ ...change(p1), userId: u2, endDate: in2027 })
-        yield* (yield* WebhookStore).add(Fixture.makeWebhook(p1), 50, occasion)
+        yield* (yield* WebhookStore).add(Fixture.makeWebhook(p1), 50, context)
         return yield* run
       }).pipe(Effect.provide(layer)),
     )

@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect"
 import { afterAll, describe } from "vitest"
 import { type Change, changesOf, harnessOn, storesOn, testOn } from "./stores.ts"
 
-const { change, in2029, occasion, p1, u1, u2 } = Fixture
+const { change, in2029, context, p1, u1, u2 } = Fixture
 
 const server = await startPostgres({ settings: { fsync: "off" } })
 afterAll(() => server.stop())
@@ -36,7 +36,7 @@ describe("while the database does not answer", () => {
       yield* signal("STOP")
       const all: ReadonlyArray<Change> = [
         ...changesOf(store),
-        store.createProject(p1, occasion),
+        store.createProject(p1, context),
         store.find(p1, u1),
         store.list(p1, { after: undefined, limit: 1 }),
         store.history(p1, { userId: undefined, limit: 1 }),

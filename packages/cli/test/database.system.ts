@@ -108,10 +108,10 @@ it("says why a database does not answer, or what else is wrong, with the code of
   const { print, run } = tenureWith(environment)
   await print`migrate`
   await print`projects create p`
-  const once = callApi(({ webhooks }) =>
+  const idempotency = callApi(({ webhooks }) =>
     webhooks.create({ project_id: "p", url: "https://a.example/" }, { idempotencyKey: "once" }),
   )
-  const { data } = await Effect.runPromise(once.pipe(onDatabase({ ...environment, ...key })))
+  const { data } = await Effect.runPromise(idempotency.pipe(onDatabase({ ...environment, ...key })))
   const full = "BEGIN RAISE disk_full USING MESSAGE = 'could not extend file'; END"
   await runOn(
     home,
@@ -120,7 +120,7 @@ it("says why a database does not answer, or what else is wrong, with the code of
   )
 
   // The repetition returns a secret that only the key opens.
-  const unreadable = await Effect.runPromise(once.pipe(onDatabase(environment), Effect.flip))
+  const unreadable = await Effect.runPromise(idempotency.pipe(onDatabase(environment), Effect.flip))
   expect(unreadable).toMatchObject({
     kind: "unavailable",
     code: "SERVICE_UNAVAILABLE",

@@ -258,7 +258,7 @@ export type Subscribe = <Own extends object = {}>(subscription: Subscription<Own
 const defaultWait = 1000
 
 // More than a page holds: after a broken connection, part of a page arrives again.
-const mostKnown = 2000
+const maxKnown = 2000
 
 /** Remembers the latest event ids. */
 const memory = () => {
@@ -269,7 +269,7 @@ const memory = () => {
     add: (id: string): void => {
       known.add(id)
       const [oldest] = known
-      if (known.size > mostKnown && oldest !== undefined) known.delete(oldest)
+      if (known.size > maxKnown && oldest !== undefined) known.delete(oldest)
     },
   }
 }

@@ -51,7 +51,7 @@ export { bucketSpan, currentTat, makeBucketTable, waitMicros } from "./limits/bu
 export { rateLimiterOptions, type LimitDecision } from "./limits/rate-limiter.ts"
 export { suspensionOptions } from "./limits/suspensions.ts"
 export { expiryRules } from "./memberships/announcements.ts"
-export { mostBulkExtensions, mostExamples, type BulkExample } from "./memberships/bulk-extension.ts"
+export { maxBulkExtensions, maxExamples, type BulkExample } from "./memberships/bulk-extension.ts"
 export { fixedMillis, formatDuration } from "./memberships/duration.ts"
 export {
   bulkModes,

@@ -74,7 +74,7 @@ export {
   type BulkPreview,
 } from "./memberships/bulk-extension.ts"
 export {
-  mostPreviewed,
+  maxPreviewed,
   type PreviewPublication,
   type PreviewedChange,
   type Publication,

@@ -10,7 +10,11 @@ import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import type { InvalidInput, StoreUnavailable } from "./base/errors.ts"
-import { type FaultsOptions, faultsLayer, faultsOptions } from "./base/faults.ts"
+import {
+  type ErrorReporterOptions,
+  errorReporterLayer,
+  errorReporterOptions,
+} from "./base/faults.ts"
 import { projectDeletionsLayer } from "./base/project-deletions.ts"
 import * as Setting from "./base/setting.ts"
 import { currentMonotonicClock } from "./base/time.ts"
@@ -151,7 +155,7 @@ export interface TenureOptions
     ExpiryOptions,
     ApiKeysOptions,
     HooksOptions,
-    FaultsOptions,
+    ErrorReporterOptions,
     MetricsOptions,
     Setting.InputOf<typeof parts> {}
 
@@ -162,7 +166,7 @@ export const tenureOptions = Setting.object({
   ...expiryOptions.fields,
   ...apiKeysOptions.fields,
   ...hooksOptions.fields,
-  ...faultsOptions.fields,
+  ...errorReporterOptions.fields,
   ...metricsOptions.fields,
   ...parts.fields,
 })
@@ -214,7 +218,7 @@ const compose = (settings: Setting.OutputOf<typeof tenureOptions>) => {
     Layer.provide([AddressPolicy.layer(settings.webhooks), encryptionLayer(settings.webhooks)]),
     Layer.provide(hooksLayer(settings)),
     Layer.provide(projectDeletionsLayer),
-    Layer.provide(faultsLayer(settings)),
+    Layer.provide(errorReporterLayer(settings)),
     Layer.provide(observedStoresLayer),
     Layer.provide(metricsCounterLayer(settings)),
     Layer.provide([activityCounterLayer, tracingLayer]),

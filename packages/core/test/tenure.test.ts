@@ -317,8 +317,8 @@ describe("stores", () => {
 
   it("of an array may use the ports of those before them", async () => {
     const renaming = replacing((store) => ({
-      createProject: (id: ProjectId, occasion: ChangeContext) =>
-        store.createProject(ProjectId(`my-${id}`), occasion),
+      createProject: (id: ProjectId, context: ChangeContext) =>
+        store.createProject(ProjectId(`my-${id}`), context),
     }))
     const { memberships } = await made({ stores: [memory(), renaming] })
     await memberships.createProject("p1")

@@ -220,7 +220,7 @@ export const openEngine = async (folder: Folder, isDurable: boolean): Promise<En
 const intervalMillis = 60_000
 
 // The maximum log to replay after a crash, in bytes.
-const mostLog = 64 * 1024 * 1024
+const maxLog = 64 * 1024 * 1024
 
 const logSize = `
   SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), redo_lsn)::float8 AS bytes
@@ -244,7 +244,7 @@ export const vacuumAndAnalyze = Effect.fnUntraced(function* (client: PgClient) {
   // Each by itself, to let other statements run in between.
   for (const { name } of tables) yield* sql.unsafe(`VACUUM (ANALYZE) ${name}`)
   const [log] = yield* sql.unsafe<{ readonly bytes: number }>(logSize)
-  if (log !== undefined && log.bytes > mostLog) yield* sql.unsafe("CHECKPOINT")
+  if (log !== undefined && log.bytes > maxLog) yield* sql.unsafe("CHECKPOINT")
 })
 
 /** Tidies now and then, until the scope closes. */

@@ -154,7 +154,7 @@ interface Waiting {
 
 // After 20 ms of statements, this process's timers, signals and sockets run: consecutive statements
 // would otherwise delay them forever.
-const mostMillis = 20
+const maxMillis = 20
 
 /**
  * Creates sessions on a database. Each is a protocol stream, like a socket to a server. They take
@@ -174,7 +174,7 @@ export const makeSessions = (database: Database): Sessions => {
   }
 
   const letOthers = async (): Promise<void> => {
-    if (performance.now() - lastTurn < mostMillis) return
+    if (performance.now() - lastTurn < maxMillis) return
     await setImmediate()
     lastTurn = performance.now()
   }

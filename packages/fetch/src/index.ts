@@ -76,7 +76,7 @@ const immediately: Immediately | undefined = sharesEventLoop
 
 // A server on Node stops reading a connection once enough of its responses wait to be sent. It must not
 // keep reading while requests wait here.
-const mostWaiting = 64
+const maxWaiting = 64
 
 let next: Promise<void> | undefined
 let waiting = 0
@@ -100,7 +100,7 @@ const makeTurn = (): Promise<void> | undefined =>
  * continue at once.
  */
 export const nextTick = (): Promise<void> | undefined =>
-  ++waiting > mostWaiting ? undefined : (next ??= makeTurn())
+  ++waiting > maxWaiting ? undefined : (next ??= makeTurn())
 
 // How long a client may take to read a text. Longer ones are about 64 KiB.
 const patienceMillis = 60_000
@@ -175,7 +175,7 @@ const headersOf = (request: Request): HeaderFields => {
 // Bun closes a connection with the response if the client asks for that. What the client still sends
 // then resets the connection, often before it has read the response, so the body is read first. Bun
 // reads it in any case if the connection stays.
-const mostDiscarded = 20_000_000
+const maxDiscarded = 20_000_000
 const isBun = userAgent.startsWith("Bun/")
 
 const isResetByResponse = ({ connection }: HeaderFields): boolean =>
@@ -188,12 +188,12 @@ const read = (
 ): ArrivedBody | Promise<ArrivedBody> => {
   // HTTP limits a body to its announced length, and reading it at once is faster than streaming it.
   if (headers["content-length"] !== undefined) return readWhole(request)
-  const most = isResetByResponse(headers) ? mostDiscarded : limit
+  const most = isResetByResponse(headers) ? maxDiscarded : limit
   return request.body === null ? emptyBody : readStream(request.body, limit, most)
 }
 
 const discard = async ({ body, bodyUsed }: Request): Promise<void> => {
-  if (body !== null && !bodyUsed) await readStream(body, 0, mostDiscarded)
+  if (body !== null && !bodyUsed) await readStream(body, 0, maxDiscarded)
 }
 
 const bodyOf = (

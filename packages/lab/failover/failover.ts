@@ -110,7 +110,7 @@ const pauseAfterFailureMillis = 100
 const calmMillis = 3000
 
 // How much longer than the driver a server may take for a change.
-const mostExcessMillis = 3000
+const maxExcessMillis = 3000
 
 export const run: Scenario = async (stage, args) => {
   const { values } = parseArgs({ args, options })
@@ -257,7 +257,7 @@ export const run: Scenario = async (stage, args) => {
     const incident = await observe(loss)
     incidents.push(incident)
     console.log(tableOf([incident]).split("\n")[1])
-    if (excessOf(incident) <= mostExcessMillis) continue
+    if (excessOf(incident) <= maxExcessMillis) continue
     for (const { log, name } of servers) {
       console.log(`  the log of server ${name}:`)
       for (const line of excerptOf(log(), since)) console.log(`    ${line}`)

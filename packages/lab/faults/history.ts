@@ -239,7 +239,7 @@ export interface Run {
   /** How long before its end date a membership is announced, in milliseconds: longest first, and then 0. */
   readonly leads: ReadonlyArray<number>
   /** How often a delivery is attempted before it is given up. */
-  readonly mostAttempts: number
+  readonly maxAttempts: number
   /**
    * How much later than documented things may happen, in milliseconds: at least the longest time that
    * the harness itself was held up.

@@ -47,7 +47,7 @@ type Effect = Pick<Kind, "cause" | "hits">
 
 const down = (effect: Effect) => ({ ...effect, takesDown: true }) as const
 
-const once = { seconds: [0, 0], healsFromStart: true } as const
+const idempotency = { seconds: [0, 0], healsFromStart: true } as const
 
 type Step = () => Promise<End | void> | void
 
@@ -159,12 +159,12 @@ const table = {
   },
   sessionKilled: {
     title: "a process of the database is killed (`kill -9`), and all others begin anew",
-    ...once,
+    ...idempotency,
     ...ifUp(({ killSession }) => killSession()),
   },
   sessionsEnded: {
     title: "an administrator ends all sessions of the database",
-    ...once,
+    ...idempotency,
     ...ifUp(({ endSessions }) => endSessions()),
   },
   databaseCrowded: {
@@ -174,12 +174,12 @@ const table = {
   },
   connectionsReset: {
     title: "all connections to the database are reset once",
-    ...once,
+    ...idempotency,
     ...onLinks(({ reset }) => [reset]),
   },
   connectionsSilent: {
     title: "connections to the database die in silence, new ones work",
-    ...once,
+    ...idempotency,
     ...onLinks(({ silence }) => [silence]),
   },
   linkRefused: {

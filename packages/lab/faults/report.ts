@@ -59,7 +59,7 @@ const aroundMillis = 400
 // Longer than a fault has consequences.
 const faultMillis = 60_000
 
-const mostShown = 20
+const maxShown = 20
 
 const describe = (
   begin: number,
@@ -94,12 +94,12 @@ const excerpt = (run: Run, at: number): ReadonlyArray<string> => {
     ...run.operations
       .filter(({ end, start }) => end >= from && start <= to)
       .toSorted((a, b) => a.start - b.start)
-      .slice(0, mostShown)
+      .slice(0, maxShown)
       .map((operation) => describe(begin, operation)),
   ]
 }
 
-const mostTold = 5
+const maxTold = 5
 
 /** Returns what is wrong in a run: every check's first findings, with what happened around. */
 export const explain = (run: Run, violations: ReadonlyArray<Violation>): string => {
@@ -112,7 +112,7 @@ export const explain = (run: Run, violations: ReadonlyArray<Violation>): string 
       return [
         `  ${name}: ${found.length}`,
         ...found
-          .slice(0, mostTold)
+          .slice(0, maxTold)
           .map(
             ({ at, text }) => `  - ${at === undefined ? "" : `${secondsOf(at - begin)}: `}${text}`,
           ),

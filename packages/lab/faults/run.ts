@@ -135,10 +135,10 @@ const work = async (calm: Scene, schedule: Schedule) => {
 /** Waits until something has come about, for so long at most. */
 const until = async (
   isDone: () => Promise<boolean> | boolean,
-  mostMillis: number,
+  maxMillis: number,
   pauseMillis: number,
 ): Promise<void> => {
-  const deadline = now() + mostMillis
+  const deadline = now() + maxMillis
   while (!(await isDone()) && now() < deadline) await sleep(pauseMillis)
 }
 
@@ -268,7 +268,7 @@ export const perform = async (
       sizes,
       limits,
       leads,
-      mostAttempts: retrySchedule.length + 1,
+      maxAttempts: retrySchedule.length + 1,
       slackMillis: lag.max / 1e6 + slackMillis,
       endedAt,
     }

@@ -2,7 +2,7 @@
 
 import type { Call, Commit, Run, StoredEvent } from "./record.ts"
 import type { Weather } from "./weather.ts"
-import { mostAttempts, reminderSeconds } from "./world.ts"
+import { maxAttempts, reminderSeconds } from "./world.ts"
 
 /** Something that holds in every run. */
 export interface Invariant {
@@ -172,7 +172,7 @@ const makeCount = (run: Run): ((call: Call) => number) => {
 }
 
 /** A request with an idempotency key takes effect once, however often it arrives. */
-const once: Invariant = {
+const idempotency: Invariant = {
   name: "an idempotency key takes effect once",
   find: (run) => {
     const count = makeCount(run)
@@ -303,7 +303,7 @@ const delivered: Invariant = {
             const what = `${change.type} ${change.id} to ${url}`
             if (delivery === undefined) return [`${what} has no delivery`]
             const { attempts, state } = delivery
-            if (state === "failed") return attempts >= mostAttempts ? [] : [`${what} was given up`]
+            if (state === "failed") return attempts >= maxAttempts ? [] : [`${what} was given up`]
             if (state !== "delivered") return [`${what} is ${state} in the end`]
             return accepted.has(refOf(url, change.id)) ? [] : [`${what} was not accepted`]
           }),
@@ -472,11 +472,11 @@ const secrets: Invariant = {
 }
 
 /** Those that judge a member's end dates by what happened to this member alone. */
-export const ofEndDates: ReadonlyArray<Invariant> = [answered, once, refused, dates, reads]
+export const ofEndDates: ReadonlyArray<Invariant> = [answered, idempotency, refused, dates, reads]
 
 export const invariants: ReadonlyArray<Invariant> = [
   answered,
-  once,
+  idempotency,
   refused,
   waits,
   dates,

@@ -80,7 +80,7 @@ export interface Loop {
 }
 
 /** More steps than a run takes. */
-const mostSteps = 2_000_000
+const maxSteps = 2_000_000
 
 // Listeners look at the time so often, and for events more often.
 const longPoll = 1000
@@ -89,7 +89,7 @@ const longPoll = 1000
 const newsMillis = 2000
 
 // A fiber gives way after up to so many operations.
-const mostOperations = 400
+const maxOperations = 400
 
 /**
  * Makes a loop without machines.
@@ -116,7 +116,7 @@ export const makeLoop = (choose: Choices, longestPause = 300_000): Loop => {
     const last = ready.pop()
     if (task === undefined || last === undefined) return false
     if (task !== last) ready[place] = last
-    if (++steps > mostSteps) throw new Error("The simulation does not end.")
+    if (++steps > maxSteps) throw new Error("The simulation does not end.")
     if (task.machine()) task.run()
     return true
   }
@@ -128,7 +128,7 @@ export const makeLoop = (choose: Choices, longestPause = 300_000): Loop => {
     let listeners = 0
     let newsAt = -Infinity
     const polls = new Set<Poll>()
-    let operations = 1 + own.below(mostOperations)
+    let operations = 1 + own.below(maxOperations)
     const isRunning = (): boolean => isUp
 
     const monotonic = (): number => (now - bootedAt) * rate
@@ -205,7 +205,7 @@ export const makeLoop = (choose: Choices, longestPause = 300_000): Loop => {
       executionMode: "async",
       shouldYield: () => {
         if (--operations > 0) return false
-        operations = 1 + own.below(mostOperations)
+        operations = 1 + own.below(maxOperations)
         return true
       },
       makeDispatcher: () => ({

@@ -63,11 +63,11 @@ const [project] = projects
 const path = `/v2/projects/${project}`
 const url = "https://receiver.example/hooks"
 // Minutes, so that a visitor can give the store back.
-const mostTries = 200
+const maxTries = 200
 const retryMillis = 1000
 // Silent timers lie between what happens.
-const mostTimers = 10_000
-const mostTurns = 1000
+const maxTimers = 10_000
+const maxTurns = 1000
 
 /** The members, and after how many seconds their memberships end. */
 const members: ReadonlyArray<readonly [userId: string, seconds: number]> = [
@@ -122,7 +122,7 @@ export const makePlayground = async (seed: number): Promise<Playground> => {
     const request = requestOf(method, `${path}${to}`, headers, JSON.stringify(body))
     for (let tries = 1; ; tries++) {
       const answer = yield* world.request(request)
-      if (!isTransient(answer) || tries === mostTries) return answer
+      if (!isTransient(answer) || tries === maxTries) return answer
       yield* Effect.sleep(choose.between(retryMillis, 2 * retryMillis))
     }
   })
@@ -147,7 +147,7 @@ export const makePlayground = async (seed: number): Promise<Playground> => {
   const hasStarted = (): boolean =>
     world.told.filter(({ what }) => what === "has started").length >= processes
   for (let turns = 0; !hasStarted(); turns++) {
-    if (turns === mostTurns) throw new Error("The processes do not start.")
+    if (turns === maxTurns) throw new Error("The processes do not start.")
     await pass(10)
     // Browsers fetch the modules that a process loads.
     await new Promise((resolve) => setTimeout(resolve, 20))
@@ -178,7 +178,7 @@ export const makePlayground = async (seed: number): Promise<Playground> => {
     },
     step: async () => {
       const { length } = world.told
-      for (let timers = 0; timers < mostTimers && world.told.length === length; timers++)
+      for (let timers = 0; timers < maxTimers && world.told.length === length; timers++)
         await loop.runUntil(loop.nextAt())
     },
     extend: (userId, byMillis) => {

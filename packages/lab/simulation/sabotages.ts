@@ -164,13 +164,13 @@ export const sabotages: ReadonlyArray<Sabotage> = [
     stores: breaking(MembershipStore, (store, choose) =>
       sweepOnly(
         store,
-        (sweep) => (limit, judge) =>
+        (sweep) => (limit, decide) =>
           sweep(limit, (candidate, now) => {
-            const decided = judge(candidate, now)
+            const decided = decide(candidate, now)
             // Looks once more in a second.
             const alarm = decided.announcement === undefined ? decided.alarm : now + 1000
             return choose.chance(0.5)
-              ? { ...judge({ ...candidate, announced: undefined }, now), alarm }
+              ? { ...decide({ ...candidate, announced: undefined }, now), alarm }
               : { ...decided, alarm }
           }),
       ),
@@ -183,8 +183,8 @@ export const sabotages: ReadonlyArray<Sabotage> = [
     stores: breaking(MembershipStore, (store) =>
       sweepOnly(
         store,
-        (sweep) => (limit, judge) =>
-          sweep(limit, (candidate, now) => judge({ ...candidate, dateSetAt: -Infinity }, now)),
+        (sweep) => (limit, decide) =>
+          sweep(limit, (candidate, now) => decide({ ...candidate, dateSetAt: -Infinity }, now)),
       ),
     ),
   },
@@ -199,12 +199,12 @@ export const sabotages: ReadonlyArray<Sabotage> = [
       >()
       return sweepOnly(
         store,
-        (sweep) => (limit, judge) =>
+        (sweep) => (limit, decide) =>
           sweep(limit, (candidate, now) => {
             const member = `${candidate.projectId} ${candidate.userId}`
             const earlier = seen.get(member) ?? candidate
             seen.set(member, candidate)
-            return judge({ ...candidate, endDate: earlier.endDate }, now)
+            return decide({ ...candidate, endDate: earlier.endDate }, now)
           }),
       )
     }),
@@ -225,8 +225,8 @@ export const sabotages: ReadonlyArray<Sabotage> = [
     invariant: "an idempotency key takes effect once",
     within: 50,
     stores: breaking(MembershipStore, ({ extend, grant }) => ({
-      grant: ({ once: _, ...change }) => grant(change),
-      extend: ({ once: _, ...change }) => extend(change),
+      grant: ({ idempotency: _, ...change }) => grant(change),
+      extend: ({ idempotency: _, ...change }) => extend(change),
     })),
   },
   {

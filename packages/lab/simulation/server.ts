@@ -45,12 +45,12 @@ const valueOf = <A, E>(exit: Exit.Exit<A, E>): A => {
   return exit.value
 }
 
-const occasion: ChangeContext = { origin: hostOrigin, at: beginning }
+const context: ChangeContext = { origin: hostOrigin, at: beginning }
 
 /** Creates the projects, and the clients' key. */
 export const prepare = Effect.gen(function* () {
   const memberships = yield* MembershipStore
-  for (const id of projects) yield* memberships.createProject(ProjectId(id), occasion)
+  for (const id of projects) yield* memberships.createProject(ProjectId(id), context)
   const keys = yield* ApiKeyStore
   const key = {
     id: ApiKeyId("clients"),
@@ -63,7 +63,7 @@ export const prepare = Effect.gen(function* () {
     revokedAt: undefined,
     lastUsedAt: undefined,
   } as const
-  yield* keys.add(key, occasion)
+  yield* keys.add(key, context)
 })
 
 const most = 1000

@@ -18,7 +18,7 @@ export const projects = ["p1", "p2"] as const
 const users = ["u1", "u2", "u3"] as const
 
 // A call that its caller repeats is made so often at most.
-const mostTries = 3
+const maxTries = 3
 
 /** Whether a caller cannot know a call's outcome. */
 const isUncertain = ({ code, status = 503 }: TenureError): boolean =>
@@ -49,7 +49,7 @@ const ask = Effect.fnUntraced(function* (
   }
   notes.calls.push(call)
   // Without its own key, a caller cannot repeat a call as the same.
-  const most = idempotencyKey === undefined ? 1 : mostTries
+  const most = idempotencyKey === undefined ? 1 : maxTries
   for (let tries = 1; tries <= most; tries++) {
     const outcome = yield* Effect.result(run((api) => send(api, { idempotencyKey }), call))
     if (Result.isSuccess(outcome)) {

@@ -89,7 +89,7 @@ export interface WorldOptions {
 }
 
 /** How often a delivery is attempted at most. */
-export const mostAttempts = retrySchedule.length + 1
+export const maxAttempts = retrySchedule.length + 1
 
 /** How long before its end a membership is announced, in seconds. */
 export const reminderSeconds = 10

@@ -233,7 +233,7 @@ const views = { deliveries, bulk, feed } as const
 export type Specification = keyof typeof views
 
 // A run is an expression: one that is nested deeper is refused.
-const mostSteps = 150
+const maxSteps = 150
 
 /** Prints runs as a module that tests them. */
 export const printTraces = (name: Specification, traces: ReadonlyArray<Trace>): string =>
@@ -241,7 +241,7 @@ export const printTraces = (name: Specification, traces: ReadonlyArray<Trace>): 
     `module traces {`,
     `  import ${name}.* from "./${name}"`,
     ...traces.map((trace) => {
-      const steps = views[name](trace).slice(0, mostSteps)
+      const steps = views[name](trace).slice(0, maxSteps)
       return `  run seed${trace.seed}Test = init${steps.map((step) => `\n    .then(${step})`).join("")}`
     }),
     "}",

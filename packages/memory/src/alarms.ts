@@ -27,7 +27,7 @@ interface Pass extends Pick<AlarmMember, "changedAt"> {
 interface Agenda {
   readonly alarms: Heap<Alarm>
   /** Above this number, outdated checks are dropped. */
-  mostAlarms: number
+  maxAlarms: number
   /** Members to check in turn, whatever their next checks are. */
   readonly passes: Array<Pass>
 }
@@ -81,7 +81,7 @@ const clean = (project: Project, agenda: Agenda): void => {
   const counting = agenda.alarms.values().filter((alarm) => counts(project, alarm))
   agenda.alarms.clear()
   for (const alarm of counting) agenda.alarms.push(alarm)
-  agenda.mostAlarms = Math.max(fewAlarms, 2 * counting.length)
+  agenda.maxAlarms = Math.max(fewAlarms, 2 * counting.length)
 }
 
 /** Creates an empty set. */
@@ -94,7 +94,7 @@ export const makeAlarms = (): Alarms => {
   const agendaOf = (project: Project): Agenda => {
     const agenda = agendas.get(project) ?? {
       alarms: makeHeap<Alarm>((one, other) => one.at < other.at),
-      mostAlarms: fewAlarms,
+      maxAlarms: fewAlarms,
       passes: [],
     }
     agendas.set(project, agenda)
@@ -110,7 +110,7 @@ export const makeAlarms = (): Alarms => {
     const first = agenda.alarms.peek()
     agenda.alarms.push({ at, userId })
     if (first === undefined || at < first.at) turns.enqueue(project)
-    if (agenda.alarms.size() > agenda.mostAlarms) clean(project, agenda)
+    if (agenda.alarms.size() > agenda.maxAlarms) clean(project, agenda)
   }
 
   const begin = (project: Project): void => {

@@ -38,7 +38,7 @@ const placeOf = ({ count, number }: AuditTrail, cursor: AuditCursor): number => 
 }
 
 // Reading so many takes a few milliseconds.
-const mostCounted = 100_000
+const maxCounted = 100_000
 
 /** Counts the memberships that were extended by day, from the first day on whose rows are all kept and read. */
 export const countExtended = ({ count, rows }: AuditTrail): Extended => {
@@ -46,7 +46,7 @@ export const countExtended = ({ count, rows }: AuditTrail): Extended => {
   let read = 0
   let oldest = -Infinity
   for (const { action, at } of rows.newestFirst()) {
-    if (read === mostCounted) break
+    if (read === maxCounted) break
     read++
     oldest = dayOf(at)
     if (extendingActions.has(action)) byDay.set(oldest, (byDay.get(oldest) ?? 0) + 1)

@@ -52,9 +52,9 @@ export const makeMemoryExpiryStore = (state: State): ExpiryStore => {
   }
 
   /** Checks a member. Returns the announcement to publish, if any. */
-  const look = (
+  const checkMember = (
     member: AlarmMember,
-    judge: DecideAnnouncement,
+    decide: DecideAnnouncement,
     now: Moment,
   ): Announcement | undefined => {
     const { project, userId } = member
@@ -65,7 +65,7 @@ export const makeMemoryExpiryStore = (state: State): ExpiryStore => {
     if (isLongOver(member, watched, endDate)) return undefined
     const { announced } = watched
     const candidate = { projectId: project.id, userId, endDate, dateSetAt, announced }
-    const { alarm, announcement } = judge(candidate, now.unix)
+    const { alarm, announcement } = decide(candidate, now.unix)
     state.alarms.set(project, userId, alarm)
     if (announcement === undefined) return undefined
     watched.announced = { endDate, lead: announcement.lead }
@@ -78,12 +78,12 @@ export const makeMemoryExpiryStore = (state: State): ExpiryStore => {
         state.alarms.watch(leads, now, state.projects.values()),
       ),
 
-    sweep: (limit, judge) =>
+    sweep: (limit, decide) =>
       Effect.map(currentMoment, (now) => {
         const due: Array<{ readonly member: AlarmMember; readonly announcement: Announcement }> = []
         let looked = 0
         for (const member of state.alarms.due(now.unix)) {
-          const announcement = look(member, judge, now)
+          const announcement = checkMember(member, decide, now)
           if (announcement !== undefined) due.push({ member, announcement })
           looked++
           if (looked === limit) break

@@ -45,12 +45,12 @@ export const makeMemoryApiKeyStore = (state: State): ApiKeyStore["Service"] => {
     return id && keys.get(id)
   }
 
-  const add = Effect.fnUntraced(function* (key: ApiKey, occasion: ChangeContext) {
+  const add = Effect.fnUntraced(function* (key: ApiKey, context: ChangeContext) {
     const projects = key.projects === "all" ? [] : key.projects
     for (const id of projects) yield* projectOf(state, id)
     const known = find(key.digest)
     if (known === undefined) {
-      addAuditRow(state, undefined, "key_issued", key.id, occasion)
+      addAuditRow(state, undefined, "key_issued", key.id, context)
       return put(key)
     }
     const { id, revokedAt, role } = known
@@ -58,7 +58,7 @@ export const makeMemoryApiKeyStore = (state: State): ApiKeyStore["Service"] => {
     if (role !== key.role) return yield* new ApiKeyConflict({ keyId: id, role })
     const opened = union(known.projects, key.projects)
     if (sizeOf(opened) > sizeOf(known.projects)) {
-      addAuditRow(state, undefined, "key_opened", id, occasion)
+      addAuditRow(state, undefined, "key_opened", id, context)
     }
     return put({ ...known, projects: opened })
   })
@@ -66,14 +66,14 @@ export const makeMemoryApiKeyStore = (state: State): ApiKeyStore["Service"] => {
   return {
     ping: Effect.void,
 
-    add: (key, occasion) =>
-      state.answers.change(occasion.once, undefined, add(key, occasion), ({ id }) => id),
+    add: (key, context) =>
+      state.answers.change(context.idempotency, undefined, add(key, context), ({ id }) => id),
 
     find: (digest) => Effect.sync(() => find(digest)),
 
-    revoke: ({ keyId, within, ...occasion }) =>
+    revoke: ({ keyId, within, ...context }) =>
       state.answers.change(
-        occasion.once,
+        context.idempotency,
         undefined,
         Effect.suspend(() => {
           const key = keys.get(keyId)
@@ -81,8 +81,8 @@ export const makeMemoryApiKeyStore = (state: State): ApiKeyStore["Service"] => {
             return Effect.fail(new ApiKeyNotFound({ keyId }))
           }
           if (key.revokedAt !== undefined) return Effect.void
-          put({ ...key, revokedAt: occasion.at })
-          addAuditRow(state, undefined, "key_revoked", keyId, occasion)
+          put({ ...key, revokedAt: context.at })
+          addAuditRow(state, undefined, "key_revoked", keyId, context)
           return Effect.void
         }),
       ),

@@ -46,7 +46,7 @@ import {
   formatGrantAnswer,
   laterOf,
   metadataJson,
-  mostPreviewed,
+  maxPreviewed,
   noMetadata,
   positionOfCursor,
 } from "@tenure/core/store"
@@ -224,7 +224,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
     answerOf?: (value: A) => string,
   ) =>
     state.answers.change(
-      changed.once,
+      changed.idempotency,
       changed.projectId,
       withMoment((now): Effect.Effect<A, MembershipNotFound | E> => {
         const { projectId, userId } = changed
@@ -240,12 +240,12 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
 
   /** Changes an existing project. */
   const changeProject = <A>(
-    { once, projectId }: Change,
+    { idempotency, projectId }: Change,
     apply: (project: Project, now: Moment) => A,
     answerOf?: (value: A) => string,
   ) =>
     state.answers.change(
-      once,
+      idempotency,
       projectId,
       Effect.map(projectAndNow(projectId), ({ now, project }) => apply(project, now)),
       answerOf,
@@ -271,19 +271,19 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
     ping: Effect.void,
     expiry: makeMemoryExpiryStore(state),
 
-    createProject: (projectId, occasion) =>
+    createProject: (projectId, context) =>
       state.answers.change(
-        occasion.once,
+        context.idempotency,
         undefined,
-        Effect.sync(() => createProject(state, projectId, occasion)),
+        Effect.sync(() => createProject(state, projectId, context)),
       ),
 
-    deleteProject: (projectId, occasion) =>
+    deleteProject: (projectId, context) =>
       state.answers.change(
-        occasion.once,
+        context.idempotency,
         undefined,
         Effect.suspend(() =>
-          deleteProject(state, projectId, occasion)
+          deleteProject(state, projectId, context)
             ? Effect.void
             : Effect.fail(new ProjectNotFound({ projectId })),
         ),
@@ -366,7 +366,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
 
     undoBulkExtension: (undo) =>
       state.answers.change(
-        undo.once,
+        undo.idempotency,
         undo.projectId,
         Effect.gen(function* () {
           const { now, project } = yield* projectAndNow(undo.projectId)
@@ -418,7 +418,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
           metadata:
             further._tag === "One" ? metadataOf(project.members, further.userId) : undefined,
           total: receivers.length,
-          first: receivers.slice(0, mostPreviewed).map(({ id, url }) => ({ webhookId: id, url })),
+          first: receivers.slice(0, maxPreviewed).map(({ id, url }) => ({ webhookId: id, url })),
         }
       }),
 
@@ -441,7 +441,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
 
     setMetadata: (changed) =>
       state.answers.change(
-        changed.once,
+        changed.idempotency,
         changed.projectId,
         withMoment((now) => {
           const { expected, metadata, projectId, userId } = changed
@@ -472,7 +472,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
 
     move: (move) =>
       state.answers.change(
-        move.once,
+        move.idempotency,
         move.projectId,
         withMoment((now) => {
           const { expected, projectId, to, userId } = move
@@ -555,9 +555,9 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
         )
       }),
 
-    recordShown: (projectId, { action, subject }, occasion) =>
+    recordShown: (projectId, { action, subject }, context) =>
       Effect.map(projectOf(state, projectId), () =>
-        addAuditRow(state, projectId, action, subject, occasion),
+        addAuditRow(state, projectId, action, subject, context),
       ),
 
     history: (projectId, { userId, ...page }) =>

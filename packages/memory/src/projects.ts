@@ -5,9 +5,9 @@ import {
   type Ring,
   lastEndDate,
   makeRing,
-  mostBulkExtensions,
+  maxBulkExtensions,
   noAdjustment,
-  mostExamples,
+  maxExamples,
 } from "@tenure/core/internal"
 import {
   type BulkChange,
@@ -149,9 +149,9 @@ const makeMembers = (): Members => {
 
   /** Has no more bulk extensions than can be undone. */
   const shorten = (): void => {
-    const newest = log.slice(-mostBulkExtensions / 2)
+    const newest = log.slice(-maxBulkExtensions / 2)
     const joined = log.slice(0, -newest.length).reduce(join, [])
-    if (joined.length > mostBulkExtensions / 2) settle(joined)
+    if (joined.length > maxBulkExtensions / 2) settle(joined)
     else setLog([...joined, ...newest])
   }
 
@@ -166,7 +166,7 @@ const makeMembers = (): Members => {
         member.order = order
       }
     }
-    setLog(log.slice(-mostBulkExtensions / 2))
+    setLog(log.slice(-maxBulkExtensions / 2))
   }
 
   const sortedIds = (): ReadonlyArray<UserId> => {
@@ -229,7 +229,7 @@ const makeMembers = (): Members => {
         undoneAt: undefined,
       }
       setLog([...log, made])
-      if (log.length > mostBulkExtensions) shorten()
+      if (log.length > maxBulkExtensions) shorten()
     },
     undo: (id, at) => {
       changes++
@@ -252,7 +252,7 @@ const makeMembers = (): Members => {
         if (wouldEnd < endDate) counts.shortened++
         if (endDate <= now && wouldEnd > now) counts.reactivated++
         if (wouldEnd === lastEndDate && endDate < lastEndDate) counts.capped++
-        if (wouldEnd !== endDate && examples.length < mostExamples) {
+        if (wouldEnd !== endDate && examples.length < maxExamples) {
           examples.push({ userId, endDate, wouldEnd })
         }
       }
@@ -290,7 +290,7 @@ export interface Project {
 }
 
 // How many bulk extensions of a project are listed.
-const mostListed = 1000
+const maxListed = 1000
 
 /**
  * Creates a project.
@@ -302,7 +302,7 @@ export const makeProject = (id: ProjectId, history: AuditTrail): Project => ({
   members: makeMembers(),
   webhooks: new Map(),
   history,
-  bulkExtensions: makeRing(mostListed),
+  bulkExtensions: makeRing(maxListed),
   bulkChangedAt: -Infinity,
   bulkUnseenSince: undefined,
   alarm: undefined,

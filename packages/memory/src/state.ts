@@ -82,7 +82,7 @@ export interface IdempotencyLimits {
 interface IdempotencyTable {
   /** Returns the answer to a request, or fails if the key came with another request. */
   readonly find: (
-    once: IdempotencyKey,
+    idempotency: IdempotencyKey,
   ) => Effect.Effect<ReplayedResponse | undefined, IdempotencyMismatch>
   /**
    * Makes a change in one synchronous step, unless its idempotency key is known. A change without a key
@@ -92,7 +92,7 @@ interface IdempotencyTable {
    * @param answerOf - returns the part to keep for a replay
    */
   readonly change: <A, E>(
-    once: IdempotencyKey | undefined,
+    idempotency: IdempotencyKey | undefined,
     projectId: ProjectId | undefined,
     change: Effect.Effect<A, E>,
     answerOf?: (value: A) => string,
@@ -135,20 +135,20 @@ const makeIdempotencyTable = ({ millis, perOwner }: IdempotencyLimits): Idempote
   }
 
   return {
-    find: (once) => Effect.flatMap(Clock.currentTimeMillis, (now) => find(once, now)),
+    find: (idempotency) => Effect.flatMap(Clock.currentTimeMillis, (now) => find(idempotency, now)),
 
     change: <A, E>(
-      once: IdempotencyKey | undefined,
+      idempotency: IdempotencyKey | undefined,
       projectId: ProjectId | undefined,
       change: Effect.Effect<A, E>,
       answerOf: (value: A) => string = () => "",
     ) => {
-      if (once === undefined) return change
+      if (idempotency === undefined) return change
       const step = Effect.gen(function* () {
-        const known = yield* find(once, yield* Clock.currentTimeMillis)
+        const known = yield* find(idempotency, yield* Clock.currentTimeMillis)
         if (known !== undefined) return known
         const value = yield* change
-        keep(once, projectId, once.answer ?? answerOf(value))
+        keep(idempotency, projectId, idempotency.answer ?? answerOf(value))
         return value
       })
       // Nothing comes between the search for the key and the change.
@@ -232,16 +232,12 @@ const unchanged = {
 }
 
 /** Creates a project, unless it exists. */
-export const createProject = (
-  state: State,
-  projectId: ProjectId,
-  occasion: ChangeContext,
-): void => {
+export const createProject = (state: State, projectId: ProjectId, context: ChangeContext): void => {
   if (state.projects.has(projectId)) return
   // The other trail gets one more row with each project.
   const trail = makeAuditTrail(state.otherHistory.count + 1, state.history)
   state.projects.set(projectId, makeProject(projectId, trail))
-  addAuditRow(state, undefined, "project_created", projectId, occasion)
+  addAuditRow(state, undefined, "project_created", projectId, context)
 }
 
 /** A key without its access to a project. */
@@ -259,7 +255,7 @@ const closeTo = ({ keys }: State, projectId: ProjectId): void => {
 export const deleteProject = (
   state: State,
   projectId: ProjectId,
-  occasion: ChangeContext,
+  context: ChangeContext,
 ): boolean => {
   const { alarms, answers, deliveries, projects } = state
   const project = projects.get(projectId)
@@ -269,7 +265,7 @@ export const deleteProject = (
   forgetProject(deliveries, projectId)
   closeTo(state, projectId)
   answers.forget(projectId)
-  addAuditRow(state, undefined, "project_deleted", projectId, occasion)
+  addAuditRow(state, undefined, "project_deleted", projectId, context)
   return true
 }
 

@@ -47,14 +47,14 @@ const change = (
   ref: WebhookRef,
   update: (webhook: StoredWebhook) => StoredWebhook,
   action: NonMembershipAction,
-  occasion: ChangeContext,
+  context: ChangeContext,
 ): Effect.Effect<StoredWebhook, WebhookNotFound> =>
   Effect.map(webhookOf(state, ref), (webhook) => {
     const changed = update(webhook)
     if (changed === webhook) return webhook
     setWebhook(state, changed)
     const changes = settingChanges(webhook, changed)
-    addAuditRow(state, ref.projectId, action, ref.webhookId, occasion, changes)
+    addAuditRow(state, ref.projectId, action, ref.webhookId, context, changes)
     return changed
   })
 
@@ -97,14 +97,14 @@ export const makeMemoryWebhookStore = (state: State): WebhookStore["Service"] =>
       return [...uses].map(([keyId, samples]) => ({ keyId, samples }))
     }),
 
-  add: (webhook, limit, occasion) =>
+  add: (webhook, limit, context) =>
     state.answers.change(
-      occasion.once,
+      context.idempotency,
       webhook.projectId,
       Effect.flatMap(projectOf(state, webhook.projectId), ({ webhooks }) => {
         if (webhooks.size >= limit) return Effect.fail(new WebhookLimitReached({ limit }))
         webhooks.set(webhook.id, webhook)
-        addAuditRow(state, webhook.projectId, "webhook_created", webhook.id, occasion)
+        addAuditRow(state, webhook.projectId, "webhook_created", webhook.id, context)
         return Effect.void
       }),
       () => webhook.id,
@@ -118,9 +118,9 @@ export const makeMemoryWebhookStore = (state: State): WebhookStore["Service"] =>
   find: (projectId, webhookId) =>
     Effect.map(webhookOf(state, { projectId, webhookId }), (webhook) => withHealth(state, webhook)),
 
-  rotateSecret: (projectId, webhookId, { previousUntil, secret }, occasion) =>
+  rotateSecret: (projectId, webhookId, { previousUntil, secret }, context) =>
     state.answers.change(
-      occasion.once,
+      context.idempotency,
       projectId,
       Effect.asVoid(
         change(
@@ -132,27 +132,27 @@ export const makeMemoryWebhookStore = (state: State): WebhookStore["Service"] =>
             previous: { secret: webhook.secret, until: previousUntil },
           }),
           "secret_rotated",
-          occasion,
+          context,
         ),
       ),
       () => String(previousUntil),
     ),
 
-  addSigningKey: (projectId, webhookId, key, occasion) =>
+  addSigningKey: (projectId, webhookId, key, context) =>
     Effect.map(
       change(
         state,
         { projectId, webhookId },
         (webhook) => (webhook.signingKey === undefined ? { ...webhook, signingKey: key } : webhook),
         "signing_key_added",
-        occasion,
+        context,
       ),
       ({ signingKey }) => signingKey ?? key,
     ),
 
-  update: (ref, { changes, expected, settings }, occasion) =>
+  update: (ref, { changes, expected, settings }, context) =>
     state.answers.change(
-      occasion.once,
+      context.idempotency,
       ref.projectId,
       Effect.suspend(() => {
         const webhook = state.projects.get(ref.projectId)?.webhooks.get(ref.webhookId)
@@ -162,15 +162,15 @@ export const makeMemoryWebhookStore = (state: State): WebhookStore["Service"] =>
         setWebhook(state, { ...webhook, ...settings })
         if (changes.length > 0) {
           const { projectId, webhookId } = ref
-          addAuditRow(state, projectId, "webhook_changed", webhookId, occasion, changes)
+          addAuditRow(state, projectId, "webhook_changed", webhookId, context, changes)
         }
         return Effect.void
       }),
     ),
 
-  enable: (projectId, webhookId, occasion) =>
+  enable: (projectId, webhookId, context) =>
     state.answers.change(
-      occasion.once,
+      context.idempotency,
       projectId,
       Effect.asVoid(
         change(
@@ -179,20 +179,20 @@ export const makeMemoryWebhookStore = (state: State): WebhookStore["Service"] =>
           (webhook) =>
             webhook.disabled === undefined ? webhook : { ...webhook, disabled: undefined },
           "webhook_changed",
-          occasion,
+          context,
         ),
       ),
     ),
 
-  remove: (projectId, webhookId, occasion) =>
+  remove: (projectId, webhookId, context) =>
     state.answers.change(
-      occasion.once,
+      context.idempotency,
       projectId,
       Effect.suspend(() => {
         if (!removeWebhook(state, { projectId, webhookId })) {
           return Effect.fail(new WebhookNotFound({ webhookId }))
         }
-        addAuditRow(state, projectId, "webhook_deleted", webhookId, occasion)
+        addAuditRow(state, projectId, "webhook_deleted", webhookId, context)
         return Effect.void
       }),
     ),
@@ -202,9 +202,9 @@ export const makeMemoryWebhookStore = (state: State): WebhookStore["Service"] =>
 export const makeMemoryOutbox = (state: State): Outbox["Service"] => ({
   ping: Effect.void,
 
-  publish: (event, once) =>
+  publish: (event, idempotency) =>
     state.answers.change(
-      once,
+      idempotency,
       event.projectId,
       Effect.flatMap(projectOf(state, event.projectId), (project) =>
         Effect.map(currentMoment, (now) => publish(state, project, event, now)),
@@ -212,9 +212,9 @@ export const makeMemoryOutbox = (state: State): Outbox["Service"] => ({
       () => event.id,
     ),
 
-  publishTo: (event, webhookId, once) =>
+  publishTo: (event, webhookId, idempotency) =>
     state.answers.change(
-      once,
+      idempotency,
       event.projectId,
       Effect.flatMap(
         enabledWebhookOf(state, { projectId: event.projectId, webhookId }),
@@ -281,9 +281,9 @@ export const makeMemoryOutbox = (state: State): Outbox["Service"] => ({
         : Effect.succeed(found)
     }),
 
-  replay: (ref, eventId, once) =>
+  replay: (ref, eventId, idempotency) =>
     state.answers.change(
-      once,
+      idempotency,
       ref.projectId,
       Effect.flatMap(enabledWebhookOf(state, ref), (webhook) =>
         Effect.map(currentMoment, (now) => replayOne(state, webhook, eventId, now)),
@@ -291,9 +291,9 @@ export const makeMemoryOutbox = (state: State): Outbox["Service"] => ({
       String,
     ),
 
-  replayMany: (ref, selection, once) =>
+  replayMany: (ref, selection, idempotency) =>
     state.answers.change(
-      once,
+      idempotency,
       ref.projectId,
       Effect.gen(function* () {
         const webhook = yield* enabledWebhookOf(state, ref)

@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import { encryptBlock, makeCursorCipher } from "../src/cursors.ts"
 import { memory } from "../src/index.ts"
 
-const { event, occasion, p1, p2 } = Fixture
+const { event, context, p1, p2 } = Fixture
 const rounds = 200
 
 /** Tells of each cursor whether it is greater than the one before, as text. */
@@ -17,7 +17,7 @@ it.effect("a cursor of the feed does not tell what happens in other projects", (
     const memberships = yield* MembershipStore
     const feed = yield* FeedStore
     const outbox = yield* Outbox
-    for (const id of [p1, p2]) yield* memberships.createProject(id, occasion)
+    for (const id of [p1, p2]) yield* memberships.createProject(id, context)
     const read = feed.read([p1], "now", { events: 10, bytes: 1_000_000 })
     const quiet: Array<FeedPage> = []
     const busy: Array<FeedPage> = []

@@ -12,7 +12,7 @@ import type { NodeRequest, NodeResponse } from "./types.ts"
 // Imported, because a host's tests may replace the global function.
 
 // Larger batches save no more time, and their garbage lives until they end.
-const mostTogether = 64
+const maxTogether = 64
 
 let batch: Array<() => void> = []
 
@@ -38,7 +38,7 @@ const takeAll = (turns: ReadonlyArray<() => void>): void => {
  * and data in the processor's caches.
  */
 export const nextTurn = (turn: () => void): void => {
-  if (batch.length === mostTogether) batch = []
+  if (batch.length === maxTogether) batch = []
   if (batch.push(turn) === 1) setImmediate(takeAll, batch)
 }
 
@@ -91,7 +91,7 @@ const readInPieces = (socket: Duplex, isBusy: (socket: Duplex) => boolean): void
     // Comes back here at once, unless the connection is paused.
     socket.unshift(chunk.subarray(pieceLength))
   }
-  // Like a listener by `once`, this one goes when Node removes its own.
+  // Like a listener by `idempotency`, this one goes when Node removes its own.
   socket.removeAllListeners("data").on("data", Object.assign(onData, { listener: parse }))
 }
 
@@ -127,7 +127,7 @@ const raiseAlarm = (socket: Duplex, isBusy: (socket: Duplex) => boolean): void =
 }
 
 // Honest clients pipeline fewer requests.
-const mostWaiting = 128
+const maxWaiting = 128
 
 interface Waiting {
   readonly response: NodeResponse
@@ -214,8 +214,7 @@ export const enqueueRequest = (
   // Both a server and its handler put requests in order.
   if (pipeline.current === response) return start()
   if (pipeline.current === undefined) return take(socket, pipeline, { response, start })
-  if (pipeline.waiting.push({ response, start }) === mostWaiting)
-    raiseAlarm(socket, pipelinesIsBusy)
+  if (pipeline.waiting.push({ response, start }) === maxWaiting) raiseAlarm(socket, pipelinesIsBusy)
   socket.pause()
 }
 

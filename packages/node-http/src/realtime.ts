@@ -43,7 +43,7 @@ export interface Attached {
 const closeTimeout = 2000
 
 // The maximum number of frames read after a connection was closed, because some may be under way.
-const mostLate = 1000
+const maxLate = 1000
 
 // No frame in the protocol is longer.
 const maxPayload = 16_384
@@ -87,7 +87,7 @@ const join = (webSocket: WebSocket, session: RealtimeSession): void => {
   const isOpen = (): boolean => {
     if (webSocket.readyState === webSocket.OPEN) return true
     late++
-    if (late > mostLate) webSocket.terminate()
+    if (late > maxLate) webSocket.terminate()
     return false
   }
   const receiver = session.start({
@@ -113,7 +113,7 @@ const join = (webSocket: WebSocket, session: RealtimeSession): void => {
 
 // How many upgrades are ignored on a connection before it is closed: a host may listen to each
 // connection, and its listeners add up.
-const mostIgnored = 100
+const maxIgnored = 100
 
 const ignored = new WeakMap<Duplex, number>()
 
@@ -148,7 +148,7 @@ const endAfterResponses = (socket: Duplex, onEnd: () => void): void => {
     if (last === undefined || last.writableFinished) run()
     else last.once("close", run)
   }
-  // Like a listener by `once`, this one goes when Node removes its own.
+  // Like a listener by `idempotency`, this one goes when Node removes its own.
   socket.removeListener("end", onEnd).on("end", Object.assign(wait, { listener: onEnd }))
 }
 
@@ -171,7 +171,7 @@ const ignoreUpgrade = (
   const count = (ignored.get(socket) ?? 0) + 1
   ignored.set(socket, count)
   socket.unshift(head)
-  socket.unshift(Buffer.from(withoutUpgrade(request, count === mostIgnored), "latin1"))
+  socket.unshift(Buffer.from(withoutUpgrade(request, count === maxIgnored), "latin1"))
   const known = endListeners(socket)
   server.emit("encrypted" in socket ? "secureConnection" : "connection", socket)
   for (const onEnd of endListeners(socket)) {

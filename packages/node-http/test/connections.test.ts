@@ -208,7 +208,7 @@ describe("a connection", () => {
 
   it("is closed if the client sends on and on and reads nothing", async () => {
     const socket = (await connectToOk({ idleTimeout: 500 }, "x".repeat(100_000))).pause()
-    // The server resets the connection, which is an error that `once` would throw.
+    // The server resets the connection, which is an error that `idempotency` would throw.
     const closed = new Promise((resolve) => socket.on("close", resolve))
     const sending = setInterval(() => socket.write(get), 1)
     await closed

@@ -1,6 +1,6 @@
 /** Makes, undoes, lists and previews bulk extensions on PostgreSQL. */
 
-import { bulkChangeNames, mostExamples } from "@tenure/core/internal"
+import { bulkChangeNames, maxExamples } from "@tenure/core/internal"
 import {
   ApiKeyId,
   type BulkChange,
@@ -85,13 +85,13 @@ const extendBy = "$12::bigint * interval '1 millisecond'"
  * memberships and deliveries, if the project exists. Where ends are watched, members who have ended may need
  * a next check immediately after an extension by a duration.
  */
-export const extendAll = (schema: string, once: KeyClause): string => `
+export const extendAll = (schema: string, idempotency: KeyClause): string => `
   WITH ${requested},
   project AS (
     UPDATE ${schema}.projects
     SET seq = ${nextSequenceRound("seq")}, bulk_seq = ${nextSequenceRound("seq")}, bulk_changed_at = ${madeAt}, bulk_unseen_since = ${unseenSince(schema, "projects")},
         next_check_at = least(next_check_at, ${nextCheckOf(schema, "coalesce($3::timestamptz, '-infinity')")})
-    WHERE id = $1 ${once.condition}
+    WHERE id = $1 ${idempotency.condition}
     RETURNING number, membership_count, seq
   ),
   changed AS MATERIALIZED (
@@ -105,7 +105,7 @@ export const extendAll = (schema: string, once: KeyClause): string => `
     `CASE $11 WHEN '${bulkChangeNames.set}' THEN '${bulkActions.set}' WHEN '${bulkChangeNames.neverShorten}' THEN '${bulkActions.neverShorten}' ELSE '${bulkActions.extendBy}' END`,
     "event_id::text",
     extendBy,
-  )},${publishChange(schema, "changed")}${once.keeping("changed", "total::text")}
+  )},${publishChange(schema, "changed")}${idempotency.keeping("changed", "total::text")}
   SELECT seq, total, (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed
 `
 
@@ -130,9 +130,9 @@ export interface BulkChangeRow extends ChangeRow {
  * Undoes the bulk extension `$11` if it was made after `$12`. Returns one row, with whether it could be
  * undone, if the project exists.
  */
-export const undo = (schema: string, once: KeyClause): string => `
+export const undo = (schema: string, idempotency: KeyClause): string => `
   WITH ${requested},
-  ${lockedProject(schema, once.condition)},
+  ${lockedProject(schema, idempotency.condition)},
   decided AS MATERIALIZED (
     SELECT p.number, ${schema}.undo_bulk_extension(
              p.number, $11::uuid, $12::timestamptz, a.at, a.request_id, a.key_id) AS outcome
@@ -148,7 +148,7 @@ export const undo = (schema: string, once: KeyClause): string => `
   changed AS MATERIALIZED (
     SELECT a.*, t.number AS project_number, t.seq, t.membership_count AS total FROM asked a, turned t
   ),
-  ${auditBulkChange(schema, "'bulk_undone'", "$11::text", "NULL")},${publishChange(schema, "changed")}${once.keeping("changed", "total::text")}
+  ${auditBulkChange(schema, "'bulk_undone'", "$11::text", "NULL")},${publishChange(schema, "changed")}${idempotency.keeping("changed", "total::text")}
   SELECT j.outcome, c.seq, c.total, (SELECT count(*) FROM delivered)::integer AS deliveries
   FROM decided j LEFT JOIN changed c ON true
 `
@@ -274,15 +274,15 @@ const dateAfter = (schema: string, additions: string, minimums: string): string 
  * `l`. Reading an array element costs much less than searching the table of bulk extensions for each
  * membership.
  *
- * @param once - `OFFSET 0` computes each date once; otherwise, it is computed for each use
+ * @param idempotency - `OFFSET 0` computes each date once; otherwise, it is computed for each use
  */
-const datesWithLog = (schema: string, once: "" | "OFFSET 0"): string => `
+const datesWithLog = (schema: string, idempotency: "" | "OFFSET 0"): string => `
   SELECT m.user_id, ${dateAfter(schema, "old_additions", "old_minimums")} AS before,
          ${dateAfter(schema, "additions", "minimums")} AS after
   FROM (
     SELECT m.user_id, m.end_date, width_bucket(m.seq, l.seqs) + 1 AS place
-    FROM ${schema}.memberships m WHERE m.project_number = p.number ${once}
-  ) m ${once}`
+    FROM ${schema}.memberships m WHERE m.project_number = p.number ${idempotency}
+  ) m ${idempotency}`
 
 /**
  * Counts what would change in the project `$1` with the bulk extensions `$2`, `$3` and `$4`: their numbers,
@@ -300,7 +300,7 @@ const previewBulkChange = (schema: string): string => `
     `coalesce(ARRAY(
       SELECT ARRAY[d.user_id, ${millisOf("d.before")}::text, ${millisOf("d.after")}::text]
       FROM (${datesWithLog(schema, "")} ORDER BY m.user_id) d
-      WHERE d.before <> d.after LIMIT ${mostExamples}
+      WHERE d.before <> d.after LIMIT ${maxExamples}
     ), '{}')`,
   )} AS examples
   FROM project p, log l

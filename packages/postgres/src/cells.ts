@@ -279,12 +279,12 @@ export const openCells = Effect.fnUntraced(function* (settings: CellSettings) {
     return { cell, watcher: yield* makeCommitWatcher(executor) }
   })
 
-  const { answers, memberships } = yield* makeProjectStores(
+  const { idempotencyStore, memberships } = yield* makeProjectStores(
     homeExecutor,
     home.notifications,
     settings,
   )
-  const homeStores = yield* makeHomeStores(homeExecutor, answers)
+  const homeStores = yield* makeHomeStores(homeExecutor, idempotencyStore)
   const [one, ...more] = yield* Effect.forEach(first, ({ number }) => openCell(number))
   if (one === undefined) return yield* noCells
   const opened = [one, ...more] as const

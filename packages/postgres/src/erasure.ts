@@ -50,9 +50,9 @@ const erasing = (schema: string, condition: string): string => {
  * whose remainder follows. Returns one row with the end's `seq` and the number of deliveries, if the project
  * exists.
  */
-export const eraseMembership = (schema: string, once: KeyClause): string => `
+export const eraseMembership = (schema: string, idempotency: KeyClause): string => `
   WITH ${requested},
-  ${lockedProject(schema, once.condition)},
+  ${lockedProject(schema, idempotency.condition)},
   ${endedRows(schema)},
   erased AS (${erasing(schema, "EXISTS (SELECT FROM project)")}
   ),
@@ -66,7 +66,7 @@ export const eraseMembership = (schema: string, once: KeyClause): string => `
     ON CONFLICT (project_number, user_id) DO UPDATE SET at = excluded.at, begun_in = excluded.begun_in
   ),
   changed AS (SELECT a.*, e.project_number, e.seq FROM asked a, ended e),
-  ${publishChange(schema, "changed")}${once.keeping("project", "round(extract(epoch FROM $4::timestamptz) * 1000)::bigint::text", "number")}
+  ${publishChange(schema, "changed")}${idempotency.keeping("project", "round(extract(epoch FROM $4::timestamptz) * 1000)::bigint::text", "number")}
   SELECT (SELECT seq FROM ended) AS seq, (SELECT count(*) FROM delivered)::integer AS deliveries
   FROM project
 `

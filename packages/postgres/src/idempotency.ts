@@ -36,11 +36,11 @@ interface ResponseRow {
 }
 
 /** Stores an idempotency key for the project `$1`, unless the key is known. Returns a row if it is stored. */
-const keep = (schema: string, once: KeyClause): string => `
+const keep = (schema: string, idempotency: KeyClause): string => `
   WITH found AS MATERIALIZED (
     SELECT p.number AS project_number FROM ${schema}.projects p
-    WHERE p.id = $1::text ${once.condition}
-  )${once.keeping("found")}
+    WHERE p.id = $1::text ${idempotency.condition}
+  )${idempotency.keeping("found")}
   SELECT 1 FROM found
 `
 
@@ -48,19 +48,19 @@ const keep = (schema: string, once: KeyClause): string => `
 export interface IdempotencyStore {
   /** Returns the stored response to a request, or `undefined`. */
   readonly recall: (
-    once: IdempotencyKey,
+    idempotency: IdempotencyKey,
   ) => Effect.Effect<ReplayedResponse | undefined, IdempotencyMismatch | StoreUnavailable>
   /**
-   * Makes a change with a statement that has the clause for `once`. If the change fails, it may have been
+   * Makes a change with a statement that has the clause for `idempotency`. If the change fails, it may have been
    * made before. A change without a key is simply made.
    */
   readonly change: <A, E>(
-    once: IdempotencyKey | undefined,
+    idempotency: IdempotencyKey | undefined,
     change: Effect.Effect<A, E | StoreUnavailable>,
   ) => Effect.Effect<A | ReplayedResponse, E | IdempotencyConflict | StoreUnavailable>
-  /** Stores the key for a change that changes nothing, with the response in `once`. */
+  /** Stores the key for a change that changes nothing, with the response in `idempotency`. */
   readonly keep: (
-    once: IdempotencyKey,
+    idempotency: IdempotencyKey,
     projectId: ProjectId,
   ) => Effect.Effect<
     ReplayedResponse | void,
@@ -94,20 +94,20 @@ export const makeIdempotencyStore = (executor: Executor): IdempotencyStore => {
   })
 
   const changeOnce: IdempotencyStore["change"] = <A, E>(
-    once: IdempotencyKey | undefined,
+    idempotency: IdempotencyKey | undefined,
     change: Effect.Effect<A, E | StoreUnavailable>,
   ): Effect.Effect<A | ReplayedResponse, E | IdempotencyConflict | StoreUnavailable> => {
-    if (once === undefined) return change
+    if (idempotency === undefined) return change
     const repeatable = Effect.catch(
       executor.recoverably(change),
       Effect.fnUntraced(function* (error: E | StoreUnavailable) {
         if (hasWaited(error)) return yield* new IdempotencyInProgress()
         if (error instanceof StoreUnavailable) return yield* Effect.fail(error)
-        return (yield* find(once)) ?? (yield* Effect.fail(error))
+        return (yield* find(idempotency)) ?? (yield* Effect.fail(error))
       }),
     )
     // The response may be newer than the transaction's snapshot.
-    const overtaken = Effect.flatMap(find(once), (known) =>
+    const overtaken = Effect.flatMap(find(idempotency), (known) =>
       known === undefined ? Effect.fail(new IdempotencyInProgress()) : Effect.succeed(known),
     )
     return Effect.catchDefect(repeatable, (defect) =>
@@ -117,8 +117,8 @@ export const makeIdempotencyStore = (executor: Executor): IdempotencyStore => {
 
   const keepForms = withAndWithoutKey(executor.schema, keep, 1)
 
-  const keepOne = Effect.fnUntraced(function* (once: IdempotencyKey, projectId: ProjectId) {
-    const form = pickForm(keepForms, [textParam(projectId)], once)
+  const keepOne = Effect.fnUntraced(function* (idempotency: IdempotencyKey, projectId: ProjectId) {
+    const form = pickForm(keepForms, [textParam(projectId)], idempotency)
     const rows = yield* executor.execute(...form, { owner: projectId })
     if (rows.length === 0) return yield* new ProjectNotFound({ projectId })
   })
@@ -126,6 +126,6 @@ export const makeIdempotencyStore = (executor: Executor): IdempotencyStore => {
   return {
     recall: find,
     change: changeOnce,
-    keep: (once, projectId) => changeOnce(once, keepOne(once, projectId)),
+    keep: (idempotency, projectId) => changeOnce(idempotency, keepOne(idempotency, projectId)),
   }
 }

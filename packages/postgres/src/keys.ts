@@ -109,7 +109,7 @@ const toKey = (row: KeyRow): ApiKey => ({
  * revoked or has another role. Returns one row: the key, or the id of a missing project; none if the
  * idempotency key is known.
  */
-const addKey = (schema: string, once: KeyClause): string => `
+const addKey = (schema: string, idempotency: KeyClause): string => `
   WITH missing AS (
     SELECT id FROM unnest($9::text[]) AS asked (id)
     WHERE NOT EXISTS (SELECT FROM ${schema}.projects p WHERE p.id = asked.id)
@@ -120,7 +120,7 @@ const addKey = (schema: string, once: KeyClause): string => `
       (id, digest, role, name, opens_all, created_at, expires_at, revoked_at)
     SELECT $1::text, $2::text, $3::text, $4::text, $5::boolean,
            $6::timestamptz, $7::timestamptz, $8::timestamptz
-    WHERE NOT EXISTS (SELECT FROM missing) ${once.condition}
+    WHERE NOT EXISTS (SELECT FROM missing) ${idempotency.condition}
     -- Locks and returns the existing key, even if nothing changes.
     ON CONFLICT (digest) DO UPDATE SET opens_all =
       k.opens_all OR excluded.opens_all AND k.role = excluded.role AND k.revoked_at IS NULL
@@ -139,7 +139,7 @@ const addKey = (schema: string, once: KeyClause): string => `
     LEFT JOIN ${schema}.api_keys b ON b.id = k.id
     WHERE b.id IS NULL OR k.opens_all AND NOT b.opens_all OR EXISTS (SELECT FROM opened)
   ),${auditRow(schema, "changed", 10, "CASE s.subject WHEN $1 THEN 'key_issued' ELSE 'key_opened' END")}
-  ${once.keeping("key k WHERE k.role = $3::text AND k.revoked_at IS NULL", "k.id", noProjectNumber)}
+  ${idempotency.keeping("key k WHERE k.role = $3::text AND k.revoked_at IS NULL", "k.id", noProjectNumber)}
   SELECT m.id AS missing, ${columns},
          ${jsonOf(`ARRAY(${projectsOf(schema)} UNION SELECT unnest($9::text[]))`)} AS projects
   FROM (VALUES (1)) AS one LEFT JOIN missing m ON true LEFT JOIN key k ON true
@@ -199,17 +199,17 @@ export interface NameRow {
 }
 
 /** Revokes a key, unless it is revoked already. Returns one row if the key exists, within the projects $2. */
-const revokeKey = (schema: string, once: KeyClause): string => `
+const revokeKey = (schema: string, idempotency: KeyClause): string => `
   WITH found AS MATERIALIZED (
     SELECT k.id, k.revoked_at FROM ${schema}.api_keys k
-    WHERE k.id = $1::text AND ${isWithin(schema, "$2")} ${once.condition}
+    WHERE k.id = $1::text AND ${isWithin(schema, "$2")} ${idempotency.condition}
     FOR NO KEY UPDATE OF k
   ),
   revoked AS (
     UPDATE ${schema}.api_keys k SET revoked_at = $3::timestamptz
     FROM found f WHERE k.id = f.id AND f.revoked_at IS NULL
     RETURNING ${noProjectNumber} AS project_number, k.id AS subject
-  ),${auditRow(schema, "revoked", 3, "'key_revoked'")}${once.keeping("found", undefined, noProjectNumber)}
+  ),${auditRow(schema, "revoked", 3, "'key_revoked'")}${idempotency.keeping("found", undefined, noProjectNumber)}
   SELECT id FROM found
 `
 
@@ -233,7 +233,7 @@ type Revocation = Parameters<ApiKeyStore["Service"]["revoke"]>[0]
 /** Makes the API key store. */
 export const makePostgresApiKeyStore = Effect.fnUntraced(function* (
   executor: Executor,
-  answers: IdempotencyStore,
+  idempotencyStore: IdempotencyStore,
 ) {
   const { schema } = executor
   const sql = {
@@ -257,14 +257,14 @@ export const makePostgresApiKeyStore = Effect.fnUntraced(function* (
 
   const findGathered = yield* makeBatcher({
     run: findMany,
-    isOwn: () => false,
+    isItemError: () => false,
     maxBatch: 256,
     maxInFlight: 2,
     crowded: new StoreUnavailable({ cause: "crowded" }),
   })
 
   const add = Effect.fnUntraced(function* (key: ApiKey, context: ChangeContext) {
-    const form = pickForm(sql.add, addKeyParams(key, context), context.once)
+    const form = pickForm(sql.add, addKeyParams(key, context), context.idempotency)
     const [row] = yield* executor.execute<AddedRow>(...form)
     if (row === undefined) return yield* new IdempotencyMismatch()
     if (row.missing !== null) return yield* new ProjectNotFound({ projectId: row.missing })
@@ -276,18 +276,18 @@ export const makePostgresApiKeyStore = Effect.fnUntraced(function* (
 
   const revoke = Effect.fnUntraced(function* ({ keyId, within, ...context }: Revocation) {
     const params = [textParam(keyId), withinParam(within), ...changeContextParams(context)]
-    const rows = yield* executor.execute(...pickForm(sql.revoke, params, context.once))
+    const rows = yield* executor.execute(...pickForm(sql.revoke, params, context.idempotency))
     if (rows.length === 0) return yield* new ApiKeyNotFound({ keyId })
   })
 
   const store: ApiKeyStore["Service"] = {
     ping: executor.ping,
 
-    add: (key, context) => answers.change(context.once, add(key, context)),
+    add: (key, context) => idempotencyStore.change(context.idempotency, add(key, context)),
 
     find: (digest) => Effect.map(findGathered(digest), Option.getOrUndefined),
 
-    revoke: (revocation) => answers.change(revocation.once, revoke(revocation)),
+    revoke: (revocation) => idempotencyStore.change(revocation.idempotency, revoke(revocation)),
 
     touch: (uses) =>
       executor.executeApart(

@@ -24,9 +24,9 @@ import { millisOf, textParam, uuidParam } from "./sql/values.ts"
  * The statement may have begun before it locked the project. So it decides by the rows that it locks, not by
  * those that it finds, and overwrites no membership that it did not find.
  */
-export const moveMembership = (schema: string, once: KeyClause): string => `
+export const moveMembership = (schema: string, idempotency: KeyClause): string => `
   WITH ${requested},
-  ${lockedProject(schema, once.condition)},
+  ${lockedProject(schema, idempotency.condition)},
   locked AS MATERIALIZED (
     SELECT m.* FROM ${schema}.memberships m
     JOIN project p ON p.number = m.project_number
@@ -91,7 +91,7 @@ export const moveMembership = (schema: string, once: KeyClause): string => `
            a.project_number, a.at, a.request_id, a.key_id, a.reason
     FROM placed a, granted
   ),
-  ${auditRowsAs(schema, "changed", "'moved'", "other_user_id")},${publishChange(schema, "changed", "metadata")}${once.keeping("granted")}
+  ${auditRowsAs(schema, "changed", "'moved'", "other_user_id")},${publishChange(schema, "changed", "metadata")}${idempotency.keeping("granted")}
   SELECT n, seq, metadata, (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed ORDER BY n
 `
 

@@ -15,7 +15,7 @@ import {
   UserId,
   metadataFromJson,
   metadataJson,
-  mostPreviewed,
+  maxPreviewed,
 } from "@tenure/core/store"
 import {
   type ItemRow,
@@ -59,17 +59,20 @@ import {
  * The common table expression `asked` for a batch: one row per change to one membership. The parameters are
  * arrays with one element per change.
  *
- * @param once - the clause for idempotency keys
+ * @param idempotency - the clause for idempotency keys
  * @param further - parameters that only some changes have, and their column names
  */
-const requestedOfEach = (once: KeyClauseOfEach, further = { types: "", columns: "" }): string => `
+const requestedOfEach = (
+  idempotency: KeyClauseOfEach,
+  further = { types: "", columns: "" },
+): string => `
   asked AS MATERIALIZED (
     SELECT * FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[],
-                         $5::text[], $6::text[], $7::uuid[], $8::text[], $9::text[], $10::text[]${further.types}${once.types})
+                         $5::text[], $6::text[], $7::uuid[], $8::text[], $9::text[], $10::text[]${further.types}${idempotency.types})
     WITH ORDINALITY
     AS a (project_id, user_id, to_date, at, request_id, key_id, event_id, event_type, head, reason
-          ${further.columns}${once.columns}, n)
-    ${once.condition}
+          ${further.columns}${idempotency.columns}, n)
+    ${idempotency.condition}
   )`
 
 /** The parameters for `requestedOfEach`. */
@@ -171,12 +174,12 @@ const auditAndPublish = (schema: string, source: string, action: AuditAction): s
   `${auditRows(schema, source, action)},${publishChange(schema, source, "metadata")}`
 
 /** Removes a membership. Returns one row with the number of deliveries, if the membership existed. */
-export const endMembership = (schema: string, once: KeyClause): string => `
+export const endMembership = (schema: string, idempotency: KeyClause): string => `
   WITH ${requested},
   ${lockedProject(schema)},
-  ${endedRows(schema, once.condition)},
+  ${endedRows(schema, idempotency.condition)},
   changed AS (SELECT a.*, e.project_number, e.seq, e.from_date, e.metadata FROM asked a, ended e),
-  ${auditAndPublish(schema, "changed", "ended")}${once.keeping("changed")}
+  ${auditAndPublish(schema, "changed", "ended")}${idempotency.keeping("changed")}
   SELECT seq, metadata, (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed
 `
 
@@ -184,9 +187,9 @@ export const endMembership = (schema: string, once: KeyClause): string => `
  * Sets the metadata `$11` if the membership has the metadata `$12`. Returns one row with the number of
  * deliveries, if it does.
  */
-export const setMetadata = (schema: string, once: KeyClause): string => `
+export const setMetadata = (schema: string, idempotency: KeyClause): string => `
   WITH ${requested},
-  ${lockedProject(schema, once.condition)},
+  ${lockedProject(schema, idempotency.condition)},
   placed AS MATERIALIZED (
     SELECT a.*, p.number AS project_number, p.seq AS project_seq, p.bulk_seq FROM asked a, project p
   ),
@@ -200,7 +203,7 @@ export const setMetadata = (schema: string, once: KeyClause): string => `
               (SELECT ${effectiveDateLocked(schema)} FROM project p) AS from_date,
               (SELECT ${effectiveDateLocked(schema)} FROM project p) AS to_date
   ),
-  ${auditAndPublish(schema, "changed", "updated")}${once.keeping("changed")}
+  ${auditAndPublish(schema, "changed", "updated")}${idempotency.keeping("changed")}
   SELECT seq, metadata, (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed
 `
 
@@ -218,15 +221,15 @@ export const setMetadataParams = (changed: MetadataChange) => [
 export const extend = (schema: string): StatementForms => {
   const call = (name: string, params: number): string =>
     `SELECT n, seq, metadata, deliveries FROM ${schema}.${name}(${Array.from({ length: params }, (_, index) => `$${index + 1}`).join(", ")})`
-  return { always: call("extend", 10), once: call("extend_once", 14) }
+  return { always: call("extend", 10), idempotency: call("extend_once", 14) }
 }
 
 /**
  * The same if several extensions are for one membership. They are made in order, each with its own `seq`,
  * audit row and event, and the membership is written once.
  */
-export const extendInOrder = (schema: string, once: KeyClauseOfEach): string => `
-  WITH ${requestedOfEach(once)},
+export const extendInOrder = (schema: string, idempotency: KeyClauseOfEach): string => `
+  WITH ${requestedOfEach(idempotency)},
   placed AS MATERIALIZED (
     SELECT a.*, p.number AS project_number, p.seq AS project_seq, p.bulk_seq,
            row_number() OVER in_order AS step, lag(a.to_date) OVER in_order AS date_before,
@@ -252,7 +255,7 @@ export const extendInOrder = (schema: string, once: KeyClauseOfEach): string => 
     SELECT p.*, w.metadata, w.seq - p.steps + p.step AS seq, coalesce(p.date_before, w.previous_end_date) AS from_date
     FROM placed p JOIN written w ON w.project_number = p.project_number AND w.user_id = p.user_id
   ),
-  ${auditAndPublish(schema, "found", "extended")}${once.keeping("found")}
+  ${auditAndPublish(schema, "found", "extended")}${idempotency.keeping("found")}
   SELECT n::integer, seq, metadata, (SELECT count(*) FROM delivered)::integer AS deliveries FROM found
 `
 
@@ -295,8 +298,8 @@ const laterDate = `CASE WHEN ends_later THEN ${millisOf("from_date")}::text ELSE
  * locked, and its date is the current one even if other transactions have changed it since the statement
  * began.
  */
-export const extendIf = (schema: string, once: KeyClauseOfEach): string => `
-  WITH ${requestedOfEach(once, {
+export const extendIf = (schema: string, idempotency: KeyClauseOfEach): string => `
+  WITH ${requestedOfEach(idempotency, {
     types: ", $11::timestamptz[], $12::boolean[]",
     columns: ", expected_date, keeps_later",
   })},
@@ -322,7 +325,7 @@ export const extendIf = (schema: string, once: KeyClauseOfEach): string => `
     FROM found WHERE (from_date <> expected_date) IS NOT TRUE
   ),
   changed AS (SELECT * FROM answered WHERE NOT ends_later),
-  ${auditAndPublish(schema, "changed", "extended")}${once.keeping("answered", laterDate)}
+  ${auditAndPublish(schema, "changed", "extended")}${idempotency.keeping("answered", laterDate)}
   SELECT n::integer, seq, metadata, CASE WHEN from_date <> expected_date THEN ${millisOf("from_date")} END AS conflicting_date,
          CASE WHEN keeps_later AND from_date > to_date THEN ${millisOf("from_date")} END AS later_date,
          (SELECT count(*) FROM delivered)::integer AS deliveries
@@ -406,8 +409,8 @@ const grantAnswer = `${millisOf("at")} || ' ' || coalesce(metadata, '{}')`
  * Creates memberships, or sets the end dates of existing ones. Returns the position, from 1, and the number
  * of deliveries where the project exists.
  */
-export const grant = (schema: string, once: KeyClauseOfEach): string => `
-  WITH ${requestedOfEach(once, { types: ", $11::text[]", columns: ", metadata" })},
+export const grant = (schema: string, idempotency: KeyClauseOfEach): string => `
+  WITH ${requestedOfEach(idempotency, { types: ", $11::text[]", columns: ", metadata" })},
   ${lockedProjects(schema)},
   ${grantedRows(schema, "p.seq + 1")},
   -- When a member's round ends, the project goes on to the next one, too.
@@ -423,24 +426,24 @@ export const grant = (schema: string, once: KeyClauseOfEach): string => `
   ),
   changed AS (
     SELECT a.project_id, a.user_id, a.to_date, a.at, a.request_id, a.key_id, a.event_id, a.event_type, a.head, a.reason,
-           a.n, g.project_number, g.seq, g.from_date, g.metadata${once.columns}
+           a.n, g.project_number, g.seq, g.from_date, g.metadata${idempotency.columns}
     FROM asked a
     JOIN project p ON p.id = a.project_id
     JOIN granted g ON g.project_number = p.number AND g.user_id = a.user_id
   ),
-  ${auditAndPublish(schema, "changed", "granted")}${once.keeping("changed", grantAnswer)}
+  ${auditAndPublish(schema, "changed", "granted")}${idempotency.keeping("changed", grantAnswer)}
   SELECT n::integer, seq, metadata, (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed
 `
 /**
  * Creates memberships in a project, or sets the end dates if they exist. Returns one row with the number of
  * deliveries, if the project exists.
  */
-export const importAll = (schema: string, once: KeyClause): string => `
+export const importAll = (schema: string, idempotency: KeyClause): string => `
   WITH asked AS MATERIALIZED (
     SELECT $1::text AS project_id, user_id, to_date, metadata, $4::timestamptz AS at, n
     FROM unnest($2::text[], $3::timestamptz[], $11::text[]) WITH ORDINALITY AS a (user_id, to_date, metadata, n)
   ),
-  ${lockedProject(schema, once.condition)},
+  ${lockedProject(schema, idempotency.condition)},
   ${grantedRows(schema, nextSequenceRound("p.seq"))},
   counted AS (
     UPDATE ${schema}.projects p
@@ -461,7 +464,7 @@ export const importAll = (schema: string, once: KeyClause): string => `
     SELECT number AS project_number, ${nextSequenceRound("seq")} AS seq, $7::uuid AS event_id, $8::text AS event_type, $4::timestamptz AS at,
            $9::text AS head, 1 AS n
     FROM project
-  ),${publishChange(schema, "happened")}${once.keeping("project", undefined, "number")}
+  ),${publishChange(schema, "happened")}${idempotency.keeping("project", undefined, "number")}
   SELECT seq, (SELECT count(*) FROM delivered)::integer AS deliveries FROM happened
 `
 
@@ -542,7 +545,7 @@ export const previewPublication = (schema: string): string => `
          m.metadata, (SELECT count(*) FROM ${schema}.webhooks w WHERE ${receives("p.number", "$3::text")}) AS total,
          ${jsonOf(`ARRAY(
            SELECT ARRAY[w.id::text, w.url] FROM ${schema}.webhooks w WHERE ${receives("p.number", "$3::text")}
-           ORDER BY w.position LIMIT ${mostPreviewed}
+           ORDER BY w.position LIMIT ${maxPreviewed}
          )`)} AS first
   FROM ${schema}.projects p
   LEFT JOIN ${schema}.memberships m ON m.project_number = p.number AND m.user_id = $2::text

@@ -81,9 +81,9 @@ const memberOf = ({ projectId, userId }: DateChange): string => `${userId} ${pro
 
 /** A change's keys: its member, and its idempotency key. */
 const keysOf = (change: DateChange): ReadonlyArray<string> => {
-  const { once } = change
+  const { idempotency } = change
   const member = memberOf(change)
-  return once === undefined ? [member] : [member, ` ${once.owner} ${once.key}`]
+  return idempotency === undefined ? [member] : [member, ` ${idempotency.owner} ${idempotency.key}`]
 }
 
 /**
@@ -112,7 +112,7 @@ const makeBatchedChanges = Effect.fnUntraced(function* <
       Effect.map(run(changes, together), (rows) => rowsByPosition(changes, rows)),
     runAlone: changeApart,
     stackOf: isStacking ? memberOf : () => undefined,
-    findSound: (changes) =>
+    findRetryable: (changes) =>
       Effect.map(
         executor.executeApart<ItemRow>(
           findUnlocked,
@@ -122,7 +122,7 @@ const makeBatchedChanges = Effect.fnUntraced(function* <
         (rows) => hasRowAt(changes, rows),
       ),
     keysOf,
-    isOwn: waitedForLock,
+    isItemError: waitedForLock,
     maxBatch: 256,
     maxInFlight: 2,
     crowded: new StoreUnavailable({ cause: "crowded" }),
@@ -134,7 +134,7 @@ const makeBatchedChanges = Effect.fnUntraced(function* <
   return (change: Requested): Effect.Effect<Row | null, StoreUnavailable> =>
     Effect.flatMap(executor.isInTransaction, (isJoined) => {
       if (isJoined) return Effect.map(changeApart([change]), ([row = null]) => row)
-      return change.once === undefined ? gather(change) : gatherOnce(change)
+      return change.idempotency === undefined ? gather(change) : gatherOnce(change)
     })
 })
 
@@ -146,7 +146,7 @@ const eventOf = ({ event }: Pick<Change, "event">, { metadata, seq }: ChangeRow)
 export const makePostgresMembershipStore = Effect.fnUntraced(function* (
   executor: Executor,
   notifications: Notifications,
-  answers: IdempotencyStore,
+  idempotencyStore: IdempotencyStore,
 ) {
   const { schema } = executor
   const sql = {
@@ -213,15 +213,17 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
   })
 
   /** Makes a change once if it has an idempotency key. */
-  const once = <A, E>(work: Effect.Effect<A, E | StoreUnavailable>, { once: key }: Change) =>
-    answers.change(key, work)
+  const changeOnce = <A, E>(
+    work: Effect.Effect<A, E | StoreUnavailable>,
+    { idempotency }: Change,
+  ) => idempotencyStore.change(idempotency, work)
 
   const endErased = Effect.fnUntraced(function* (erasure: Ending) {
     const { projectId, userId } = erasure
     const form = pickForm(
       sql.eraseMembership,
       changeParams(erasure, userId, undefined),
-      erasure.once,
+      erasure.idempotency,
     )
     const [row] = yield* change<ErasedRow>(form, { owner: projectId })
     if (row === undefined) return yield* new ProjectNotFound({ projectId })
@@ -233,21 +235,21 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
   const store: MembershipStore["Service"] = {
     ping: executor.ping,
     expiry: makePostgresExpiryStore(executor, notifications),
-    ...(yield* makeProjects(executor, notifications, answers)),
+    ...(yield* makeProjects(executor, notifications, idempotencyStore)),
     ...makeAuditTrail(executor),
 
     grant: Effect.fnUntraced(function* (granted: Grant) {
       const { projectId } = granted
       const row = yield* grantOne(granted)
       return row === null ? yield* new ProjectNotFound({ projectId }) : eventOf(granted, row)
-    }, once),
+    }, changeOnce),
 
     import: Effect.fnUntraced(function* (imported: Import) {
       const { projectId } = imported
-      const form = pickForm(sql.import, statements.importParams(imported), imported.once)
+      const form = pickForm(sql.import, statements.importParams(imported), imported.idempotency)
       const [row] = yield* change(form, { owner: projectId, isLong: true })
       return row === undefined ? yield* new ProjectNotFound({ projectId }) : eventOf(imported, row)
-    }, once),
+    }, changeOnce),
 
     extend: Effect.fnUntraced(function* (extension: Extension) {
       const { projectId, userId } = extension
@@ -265,25 +267,25 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
       }
       if (row.later_date !== null) return endsLater(EndDate(Number(row.later_date)))
       return eventOf(extension, row)
-    }, once),
+    }, changeOnce),
 
     extendAll: Effect.fnUntraced(function* (extension: BulkExtension) {
       const { projectId } = extension
-      const form = pickForm(sql.extendAll, extendAllParams(extension), extension.once)
+      const form = pickForm(sql.extendAll, extendAllParams(extension), extension.idempotency)
       const [row] = yield* change<BulkChangeRow>(form, { owner: projectId })
       if (row === undefined) return yield* new ProjectNotFound({ projectId })
       return { total: Number(row.total), event: eventOf(extension, row) }
-    }, once),
+    }, changeOnce),
 
     undoBulkExtension: Effect.fnUntraced(function* (undoing: Undo) {
       const { bulkExtensionId, projectId } = undoing
-      const form = pickForm(sql.undo, undoParams(undoing), undoing.once)
+      const form = pickForm(sql.undo, undoParams(undoing), undoing.idempotency)
       const [row] = yield* change<UndoRow>(form, { owner: projectId })
       if (row === undefined) return yield* new ProjectNotFound({ projectId })
       const failure = undoFailure(row.outcome, bulkExtensionId)
       if (failure !== undefined) return yield* failure
       return { total: Number(row.total), event: eventOf(undoing, row) }
-    }, once),
+    }, changeOnce),
 
     ...makeBulkExtensions(executor),
     countEnds: yield* makeCountEnds(executor),
@@ -300,37 +302,41 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
     }),
 
     setMetadata: Effect.fnUntraced(function* (changed: MetadataChange) {
-      const form = pickForm(sql.setMetadata, statements.setMetadataParams(changed), changed.once)
+      const form = pickForm(
+        sql.setMetadata,
+        statements.setMetadataParams(changed),
+        changed.idempotency,
+      )
       const [row] = yield* change(form, { owner: changed.projectId })
       return row === undefined ? yield* new MetadataConflict() : eventOf(changed, row)
-    }, once),
+    }, changeOnce),
 
     end: Effect.fnUntraced(function* (ending: Ending) {
       const { projectId, userId } = ending
-      const form = pickForm(sql.end, changeParams(ending, userId, undefined), ending.once)
+      const form = pickForm(sql.end, changeParams(ending, userId, undefined), ending.idempotency)
       const [row] = yield* change(form, { owner: projectId })
       if (row === undefined) return yield* new MembershipNotFound({ projectId, userId })
       return eventOf(ending, row)
-    }, once),
+    }, changeOnce),
 
     move: Effect.fnUntraced(function* (move: Move) {
-      const form = pickForm(sql.move, moveParams(move), move.once)
+      const form = pickForm(sql.move, moveParams(move), move.idempotency)
       const [ended, granted] = yield* change(form, { owner: move.projectId })
       if (ended === undefined || granted === undefined) return yield* new MoveConflict()
       const events = [eventOf(move, ended), eventOf({ event: move.granted }, granted)] as const
       return events
-    }, once),
+    }, changeOnce),
 
     erase: Effect.fnUntraced(function* (erasure: Ending) {
       const { projectId, userId } = erasure
-      const ended = yield* once(endErased(erasure), erasure)
+      const ended = yield* changeOnce(endErased(erasure), erasure)
       // A repetition completes what the first call may have left, but keeps what was written since then.
       const at = isReplayedResponse(ended) ? Number(ended.answer) : undefined
       yield* erase({ projectId, userId, at })
       return ended
     }),
 
-    recall: answers.recall,
+    recall: idempotencyStore.recall,
 
     find: Effect.fnUntraced(function* (projectId, userId) {
       const params = [textParam(projectId), textParam(userId)]

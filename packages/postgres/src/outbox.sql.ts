@@ -408,13 +408,13 @@ export const toDelivery = (webhookId: WebhookId, row: DeliveryRow): Delivery => 
  * Stores events and their deliveries. Each array has one element per event. Returns the position, from 1, of
  * each event whose project exists, and the number of deliveries.
  */
-export const publish = (schema: string, once: KeyClause): string => `
+export const publish = (schema: string, idempotency: KeyClause): string => `
   WITH found AS MATERIALIZED (
     SELECT a.*, p.number AS project_number
     FROM unnest($1::text[], $2::uuid[], $3::text[], $4::timestamptz[], $5::text[])
     WITH ORDINALITY AS a (project_id, event_id, event_type, at, body, n)
-    JOIN ${schema}.projects p ON p.id = a.project_id ${once.condition}
-  ),${eventAndDeliveries(schema, "found")}${once.keeping("found", "event_id::text")}
+    JOIN ${schema}.projects p ON p.id = a.project_id ${idempotency.condition}
+  ),${eventAndDeliveries(schema, "found")}${idempotency.keeping("found", "event_id::text")}
   SELECT n::integer, (SELECT count(*) FROM delivered)::integer AS deliveries FROM found
 `
 
@@ -431,13 +431,13 @@ export const publishParams = (events: ReadonlyArray<Event>) => [
  * Stores an event and its delivery to one webhook, unless the webhook is disabled. Returns one row,
  * with whether the webhook is disabled, if it exists.
  */
-export const publishTo = (schema: string, once: KeyClause): string => `
+export const publishTo = (schema: string, idempotency: KeyClause): string => `
   WITH asked AS (
     SELECT $2::uuid AS event_id, $3::text AS event_type, $4::timestamptz AS at, $5::text AS body
   ),
   webhook AS (
     SELECT id, project_number, ordered, disabled_at IS NOT NULL AS is_disabled FROM ${schema}.webhooks
-    WHERE id = $6::uuid AND ${isInProject(schema)} ${once.condition}
+    WHERE id = $6::uuid AND ${isInProject(schema)} ${idempotency.condition}
   ),
   published AS (
     INSERT INTO ${schema}.events (id, project_number, type, at, body)
@@ -447,7 +447,7 @@ export const publishTo = (schema: string, once: KeyClause): string => `
   delivered AS (
     INSERT INTO ${schema}.deliveries (event_id, webhook_id, next_attempt_at, member)
     SELECT a.event_id, w.id, clock_timestamp(), ${memberOf(schema, "a.body")} FROM asked a, webhook w WHERE NOT w.is_disabled
-  )${once.keeping("webhook WHERE NOT is_disabled", "$2::text")}
+  )${idempotency.keeping("webhook WHERE NOT is_disabled", "$2::text")}
   SELECT is_disabled FROM webhook
 `
 

@@ -37,7 +37,7 @@ interface GatheredSettling extends settlements.Settling {
 export const makePostgresOutbox = Effect.fnUntraced(function* (
   executor: Executor,
   notifications: Notifications,
-  answers: IdempotencyStore,
+  idempotencyStore: IdempotencyStore,
 ) {
   const { schema } = executor
   const sql = {
@@ -72,9 +72,9 @@ export const makePostgresOutbox = Effect.fnUntraced(function* (
   /** Publishes events, or one event with an idempotency key. Returns for each whether its project exists. */
   const publishMany = Effect.fnUntraced(function* (
     events: ReadonlyArray<Event>,
-    once?: IdempotencyKey,
+    idempotency?: IdempotencyKey,
   ) {
-    const form = pickForm(sql.publish, statements.publishParams(events), once)
+    const form = pickForm(sql.publish, statements.publishParams(events), idempotency)
     const rows = yield* executor.execute<AcceptedItemRow>(...form, { owner: "events" })
     if (hasDeliveries(rows)) yield* notifyAfterCommit
     return hasRowAt(events, rows)
@@ -83,7 +83,7 @@ export const makePostgresOutbox = Effect.fnUntraced(function* (
   const publishGathered = yield* makeBatcher({
     run: (events: ReadonlyArray<Event>) => publishMany(events),
     keysOf: (event: Event) => [event.id],
-    isOwn: () => false,
+    isItemError: () => false,
     maxBatch: 256,
     maxInFlight: 2,
     crowded: new StoreUnavailable({ cause: "crowded" }),
@@ -91,7 +91,7 @@ export const makePostgresOutbox = Effect.fnUntraced(function* (
 
   const settleGathered = yield* makeBatcher({
     run: settleMany,
-    isOwn: () => false,
+    isItemError: () => false,
     keysOf: (one: GatheredSettling) => [`${one.claim.event.id} ${one.claim.webhook.webhookId}`],
     maxBatch: 256,
     maxInFlight: 2,
@@ -100,10 +100,13 @@ export const makePostgresOutbox = Effect.fnUntraced(function* (
     crowded: new StoreUnavailable({ cause: "crowded" }),
   })
 
-  const publishOne = Effect.fnUntraced(function* (event: Event, once: IdempotencyKey | undefined) {
+  const publishOne = Effect.fnUntraced(function* (
+    event: Event,
+    idempotency: IdempotencyKey | undefined,
+  ) {
     const isFound =
-      once !== undefined || (yield* executor.isInTransaction)
-        ? (yield* publishMany([event], once))[0]
+      idempotency !== undefined || (yield* executor.isInTransaction)
+        ? (yield* publishMany([event], idempotency))[0]
         : yield* publishGathered(event)
     if (isFound !== true) return yield* new ProjectNotFound({ projectId: event.projectId })
   })
@@ -111,9 +114,9 @@ export const makePostgresOutbox = Effect.fnUntraced(function* (
   const publishToOne = Effect.fnUntraced(function* (
     event: Event,
     webhookId: WebhookId,
-    once: IdempotencyKey | undefined,
+    idempotency: IdempotencyKey | undefined,
   ) {
-    const form = pickForm(sql.publishTo, statements.publishToParams(event, webhookId), once)
+    const form = pickForm(sql.publishTo, statements.publishToParams(event, webhookId), idempotency)
     const [row] = yield* executor.execute<{ readonly is_disabled: boolean }>(...form, {
       owner: event.projectId,
     })
@@ -125,10 +128,11 @@ export const makePostgresOutbox = Effect.fnUntraced(function* (
   const outbox: Outbox["Service"] = {
     ping: executor.ping,
 
-    publish: (event, once) => answers.change(once, publishOne(event, once)),
+    publish: (event, idempotency) =>
+      idempotencyStore.change(idempotency, publishOne(event, idempotency)),
 
-    publishTo: (event, webhookId, once) =>
-      answers.change(once, publishToOne(event, webhookId, once)),
+    publishTo: (event, webhookId, idempotency) =>
+      idempotencyStore.change(idempotency, publishToOne(event, webhookId, idempotency)),
 
     claim: claiming.claim,
 
@@ -189,7 +193,7 @@ export const makePostgresOutbox = Effect.fnUntraced(function* (
         : statements.toPublishedEvent({ projectId, id: eventId }, row)
     }),
 
-    ...makeReplays(executor, notifications, answers),
+    ...makeReplays(executor, notifications, idempotencyStore),
 
     backlog: (max) =>
       Effect.map(

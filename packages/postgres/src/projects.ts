@@ -34,12 +34,12 @@ import {
 } from "./sql/values.ts"
 
 /** Creates a project, unless it exists. Returns one row, unless the idempotency key is known. */
-const createProject = (schema: string, once: KeyClause): string => `
-  WITH asked AS MATERIALIZED (SELECT $1::text AS id WHERE true ${once.condition}),
+const createProject = (schema: string, idempotency: KeyClause): string => `
+  WITH asked AS MATERIALIZED (SELECT $1::text AS id WHERE true ${idempotency.condition}),
   created AS (
     INSERT INTO ${schema}.projects (id) SELECT id FROM asked ON CONFLICT DO NOTHING
     RETURNING ${noProjectNumber} AS project_number, id AS subject
-  ),${auditRow(schema, "created", 2, "'project_created'")}${once.keeping("asked", undefined, noProjectNumber)}
+  ),${auditRow(schema, "created", 2, "'project_created'")}${idempotency.keeping("asked", undefined, noProjectNumber)}
   SELECT FROM asked
 `
 
@@ -85,12 +85,12 @@ const createProjectsParams = (creations: ReadonlyArray<Creation>) => [
  * Deletes a project with the function `delete_project` in the migrations, which describes it. Returns one row
  * if the project existed.
  */
-const deleteProject = (schema: string, once: KeyClause): string => `
-  WITH asked AS MATERIALIZED (SELECT WHERE true ${once.condition}),
+const deleteProject = (schema: string, idempotency: KeyClause): string => `
+  WITH asked AS MATERIALIZED (SELECT WHERE true ${idempotency.condition}),
   deleted AS MATERIALIZED (
     SELECT ${noProjectNumber} AS project_number, $1::text AS subject
     FROM asked, ${schema}.delete_project($1::text, $2::text)
-  ),${auditRow(schema, "deleted", 3, "'project_deleted'")}${once.keeping("deleted")}
+  ),${auditRow(schema, "deleted", 3, "'project_deleted'")}${idempotency.keeping("deleted")}
   SELECT FROM deleted
 `
 
@@ -151,7 +151,7 @@ export const rowsOfProject = <Row>(
 export const makeProjects = Effect.fnUntraced(function* (
   executor: Executor,
   notifications: Notifications,
-  answers: IdempotencyStore,
+  idempotencyStore: IdempotencyStore,
 ) {
   const { schema } = executor
   const sql = {
@@ -163,7 +163,11 @@ export const makeProjects = Effect.fnUntraced(function* (
   }
 
   const createOne = Effect.fnUntraced(function* (projectId: ProjectId, context: ChangeContext) {
-    const form = pickForm(sql.createProject, createProjectParams(projectId, context), context.once)
+    const form = pickForm(
+      sql.createProject,
+      createProjectParams(projectId, context),
+      context.idempotency,
+    )
     const rows = yield* executor.execute(...form, { owner: projectId })
     if (rows.length === 0) return yield* new IdempotencyMismatch()
   })
@@ -178,7 +182,7 @@ export const makeProjects = Effect.fnUntraced(function* (
       createMany(creations, { owner: "creations", isBrief: true }),
     // Each is alone, because creations have no stacks.
     runAlone: (creations) => createMany(creations, { owner: creations[0]?.projectId }),
-    isOwn: waitedForLock,
+    isItemError: waitedForLock,
     maxBatch: 256,
     maxInFlight: 2,
     crowded: new StoreUnavailable({ cause: "crowded" }),
@@ -186,14 +190,14 @@ export const makeProjects = Effect.fnUntraced(function* (
 
   /** Creates a project, in one statement with others that arrive meanwhile, unless it needs its own. */
   const create = Effect.fnUntraced(function* (projectId: ProjectId, context: ChangeContext) {
-    const isApart = context.once !== undefined || (yield* executor.isInTransaction)
+    const isApart = context.idempotency !== undefined || (yield* executor.isInTransaction)
     if (isApart) return yield* createOne(projectId, context)
     yield* createGathered({ projectId, context })
   })
 
   const deleteOne = Effect.fnUntraced(function* (projectId: ProjectId, context: ChangeContext) {
     const params = deleteProjectParams(projectId, notifications.channel, context)
-    const form = pickForm(sql.deleteProject, params, context.once)
+    const form = pickForm(sql.deleteProject, params, context.idempotency)
     const rows = yield* executor.execute(...form, { owner: projectId })
     if (rows.length === 0) return yield* new ProjectNotFound({ projectId })
   })
@@ -202,10 +206,11 @@ export const makeProjects = Effect.fnUntraced(function* (
     MembershipStore["Service"],
     "createProject" | "deleteProject" | "findProject" | "listProjects"
   > = {
-    createProject: (projectId, context) => answers.change(context.once, create(projectId, context)),
+    createProject: (projectId, context) =>
+      idempotencyStore.change(context.idempotency, create(projectId, context)),
 
     deleteProject: (projectId, context) =>
-      answers.change(context.once, deleteOne(projectId, context)),
+      idempotencyStore.change(context.idempotency, deleteOne(projectId, context)),
 
     findProject: Effect.fnUntraced(function* (projectId) {
       const options = { owner: readsOf(projectId) }

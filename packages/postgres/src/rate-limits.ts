@@ -499,8 +499,8 @@ export const makePostgresRateLimitStore = Effect.fnUntraced(function* (executor:
 
   const start = yield* makeBatchRunner<QueuedTake, TakeAnswer, StoreUnavailable>({
     run: takes.take,
-    findSound: takes.areUnlocked,
-    isOwn: waitedForLock,
+    findRetryable: takes.areUnlocked,
+    isItemError: waitedForLock,
   })
 
   /** Ends a turn. Undecided takes wait for another. */

@@ -41,10 +41,10 @@ import {
  * disabled. A delivered one is open again, and keeps its place in the list, as in the function `replay`.
  * Returns one row, with whether the webhook is disabled and the number of deliveries, if the webhook exists.
  */
-export const replayOne = (schema: string, once: KeyClause): string => `
+export const replayOne = (schema: string, idempotency: KeyClause): string => `
   WITH webhook AS (
     SELECT id, project_number, ordered, disabled_at IS NOT NULL AS is_disabled FROM ${schema}.webhooks
-    WHERE id = $2::uuid AND ${isInProject(schema)} ${once.condition}
+    WHERE id = $2::uuid AND ${isInProject(schema)} ${idempotency.condition}
   ),
   taken AS (
     DELETE FROM ${schema}.finished_deliveries d
@@ -80,7 +80,7 @@ ${takeFromRun(schema, memberOf(schema, "e.body"))},
     SELECT project_number, is_disabled,
            (SELECT count(*) FROM (SELECT FROM restarted UNION ALL SELECT FROM returned) r)::integer AS replayed
     FROM webhook
-  )${once.keeping("counted WHERE NOT is_disabled", "replayed::text")}
+  )${idempotency.keeping("counted WHERE NOT is_disabled", "replayed::text")}
   SELECT is_disabled, replayed FROM counted
 `
 
@@ -88,15 +88,15 @@ ${takeFromRun(schema, memberOf(schema, "e.body"))},
  * Sends many events again with the function `replay` in the migrations, which describes it. Returns its row,
  * if the webhook exists.
  */
-export const replayMany = (schema: string, once: KeyClause): string => `
+export const replayMany = (schema: string, idempotency: KeyClause): string => `
   WITH project AS MATERIALIZED (
-    SELECT p.number FROM ${schema}.projects p WHERE p.id = $1::text ${once.condition}
+    SELECT p.number FROM ${schema}.projects p WHERE p.id = $1::text ${idempotency.condition}
   ),
   page AS MATERIALIZED (
     SELECT p.number AS project_number, r.*
     FROM project p
     CROSS JOIN LATERAL ${schema}.replay(p.number, $2, $3, $4::text[], $5, $6, $7, $8, $9, $10) r
-  )${once.keeping("page WHERE replayed IS NOT NULL", "concat_ws('.', replayed, next_id, last_id)")}
+  )${idempotency.keeping("page WHERE replayed IS NOT NULL", "concat_ws('.', replayed, next_id, last_id)")}
   SELECT is_disabled, replayed, next_id, last_id FROM page
 `
 
@@ -162,7 +162,7 @@ const makeTurns = (isInTransaction: Executor["isInTransaction"]) => {
 export const makeReplays = (
   executor: Executor,
   notifications: Notifications,
-  answers: IdempotencyStore,
+  idempotencyStore: IdempotencyStore,
 ): Pick<Outbox["Service"], "replay" | "replayMany"> => {
   const { schema } = executor
   const sql = {
@@ -175,10 +175,10 @@ export const makeReplays = (
   const one = Effect.fnUntraced(function* (
     { projectId, webhookId }: WebhookRef,
     eventId: EventId,
-    once: IdempotencyKey | undefined,
+    idempotency: IdempotencyKey | undefined,
   ) {
     const params = [textParam(projectId), uuidParam(webhookId), uuidParam(eventId)]
-    const form = pickForm(sql.one, params, once)
+    const form = pickForm(sql.one, params, idempotency)
     const [row] = yield* executor.execute<ReplayOneRow>(...form, { owner: projectId })
     if (row === undefined) return yield* new WebhookNotFound({ webhookId })
     if (row.is_disabled) return yield* new WebhookDisabled({ webhookId })
@@ -189,10 +189,10 @@ export const makeReplays = (
   const many = Effect.fnUntraced(function* (
     webhook: WebhookRef,
     selection: ReplaySelection,
-    once: IdempotencyKey | undefined,
+    idempotency: IdempotencyKey | undefined,
   ) {
     const { projectId, webhookId } = webhook
-    const form = pickForm(sql.many, replayManyParams(webhook, selection), once)
+    const form = pickForm(sql.many, replayManyParams(webhook, selection), idempotency)
     const [row] = yield* inTurn(
       projectId,
       executor.execute<ReplayManyRow>(...form, { owner: projectId }),
@@ -212,7 +212,9 @@ export const makeReplays = (
   })
 
   return {
-    replay: (webhook, eventId, once) => answers.change(once, one(webhook, eventId, once)),
-    replayMany: (webhook, selection, once) => answers.change(once, many(webhook, selection, once)),
+    replay: (webhook, eventId, idempotency) =>
+      idempotencyStore.change(idempotency, one(webhook, eventId, idempotency)),
+    replayMany: (webhook, selection, idempotency) =>
+      idempotencyStore.change(idempotency, many(webhook, selection, idempotency)),
   }
 }

@@ -41,12 +41,12 @@ export const makeProjectStores = Effect.fnUntraced(function* (
 ) {
   yield* startEpoch(executor)
   yield* startRetention(executor, settings)
-  const answers = makeIdempotencyStore(executor)
+  const idempotencyStore = makeIdempotencyStore(executor)
   return {
-    answers,
-    memberships: yield* makePostgresMembershipStore(executor, notifications, answers),
-    webhooks: makePostgresWebhookStore(executor, notifications, answers),
-    outbox: yield* makePostgresOutbox(executor, notifications, answers),
+    idempotencyStore,
+    memberships: yield* makePostgresMembershipStore(executor, notifications, idempotencyStore),
+    webhooks: makePostgresWebhookStore(executor, notifications, idempotencyStore),
+    outbox: yield* makePostgresOutbox(executor, notifications, idempotencyStore),
     feed: makePostgresFeedStore(executor, settings.eventRetention),
   }
 })
@@ -54,9 +54,9 @@ export const makeProjectStores = Effect.fnUntraced(function* (
 /** Makes the stores that belong to no project: API keys, rate limits and tickets. */
 export const makeHomeStores = Effect.fnUntraced(function* (
   executor: Executor,
-  answers: IdempotencyStore,
+  idempotencyStore: IdempotencyStore,
 ) {
-  return Context.make(ApiKeyStore, yield* makePostgresApiKeyStore(executor, answers)).pipe(
+  return Context.make(ApiKeyStore, yield* makePostgresApiKeyStore(executor, idempotencyStore)).pipe(
     Context.add(RateLimitStore, yield* makePostgresRateLimitStore(executor)),
     Context.add(TicketStore, yield* makePostgresTicketStore(executor)),
   )
@@ -72,7 +72,7 @@ export const makeAllStores = Effect.fnUntraced(function* (
   const notifications = yield* makeServerNotifications(server, schema, settings.listenUrl)
   const stores = yield* makeProjectStores(executor, notifications, settings)
   const watcher = yield* makeCommitWatcher(executor)
-  return (yield* makeHomeStores(executor, stores.answers)).pipe(
+  return (yield* makeHomeStores(executor, stores.idempotencyStore)).pipe(
     Context.add(MembershipStore, stores.memberships),
     Context.add(WebhookStore, stores.webhooks),
     Context.add(Outbox, stores.outbox),
@@ -84,7 +84,7 @@ export const makeAllStores = Effect.fnUntraced(function* (
     Context.add(Database, {
       run: executor.run,
       atomically: executor.atomically,
-      keep: stores.answers.keep,
+      keep: stores.idempotencyStore.keep,
     }),
   )
 })

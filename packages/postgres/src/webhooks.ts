@@ -54,20 +54,20 @@ import {
  * whether the project exists. That is known only once it is locked, because it may have been deleted
  * meanwhile.
  */
-const addWebhook = (schema: string, once: KeyClause): string => `
+const addWebhook = (schema: string, idempotency: KeyClause): string => `
   WITH project AS MATERIALIZED (
     SELECT number, webhook_count FROM ${schema}.projects WHERE id = $2::text FOR NO KEY UPDATE
   ),
   counted AS (
     UPDATE ${schema}.projects p SET webhook_count = p.webhook_count + 1 FROM project
-    WHERE p.number = project.number AND project.webhook_count < $6::integer ${once.condition}
+    WHERE p.number = project.number AND project.webhook_count < $6::integer ${idempotency.condition}
     RETURNING p.number
   ),
   added AS (
     INSERT INTO ${schema}.webhooks (id, project_number, url, secret, created_at, event_types, ordered, rate, description, header_names, headers)
     SELECT $1::uuid, number, $3::text, $4::text, $5::timestamptz, $7::text[], nullif($8::boolean, false), $9::integer, $10::text, $11::text[], $12::text FROM counted
     RETURNING project_number, id::text AS subject
-  ),${auditRow(schema, "added", 13, "'webhook_created'")}${once.keeping("added", "subject")}
+  ),${auditRow(schema, "added", 13, "'webhook_created'")}${idempotency.keeping("added", "subject")}
   SELECT EXISTS (SELECT FROM added) AS added,
          EXISTS (SELECT FROM project) AS project_exists
 `
@@ -214,13 +214,13 @@ const findWebhook = (schema: string): string => `
 `
 
 /** Replaces a webhook's secret, and keeps the old one for a time. Returns one row if the webhook exists. */
-const rotateSecret = (schema: string, once: KeyClause): string => `
+const rotateSecret = (schema: string, idempotency: KeyClause): string => `
   WITH rotated AS (
     UPDATE ${schema}.webhooks
     SET secret = $3::text, previous_secret = secret, previous_until = $4::timestamptz
-    WHERE id = $2::uuid AND ${isInProject(schema)} ${once.condition}
+    WHERE id = $2::uuid AND ${isInProject(schema)} ${idempotency.condition}
     RETURNING project_number, id::text AS subject
-  ),${auditRow(schema, "rotated", 5, "'secret_rotated'")}${once.keeping("rotated", "round(extract(epoch FROM $4::timestamptz) * 1000)::bigint::text")}
+  ),${auditRow(schema, "rotated", 5, "'secret_rotated'")}${idempotency.keeping("rotated", "round(extract(epoch FROM $4::timestamptz) * 1000)::bigint::text")}
   SELECT subject FROM rotated
 `
 
@@ -252,7 +252,7 @@ const untriedIf = (condition: string): string =>
  * differences as JSON, or NULL. If this disables the webhook, sends its id on the channel `$20`. Returns one
  * row if the settings were as expected.
  */
-const updateWebhook = (schema: string, once: KeyClause): string => `
+const updateWebhook = (schema: string, idempotency: KeyClause): string => `
   WITH changed AS (
     UPDATE ${schema}.webhooks
     SET url = $10::text, event_types = $11::text[], rate = $13::integer, description = $14::text,
@@ -262,9 +262,9 @@ const updateWebhook = (schema: string, once: KeyClause): string => `
         ${untriedIf("$9::text IS NOT NULL AND $18::text IS NULL")}
     WHERE id = $2::uuid AND ${isInProject(schema)}
       AND (url, event_types, ordered IS TRUE, rate, description, headers, disabled_by)
-          IS NOT DISTINCT FROM ($3::text, $4::text[], $5::boolean, $6::integer, $7::text, $8::text, $9::text) ${once.condition}
+          IS NOT DISTINCT FROM ($3::text, $4::text[], $5::boolean, $6::integer, $7::text, $8::text, $9::text) ${idempotency.condition}
     RETURNING project_number, id::text AS subject
-  ),${auditRow(schema, "(SELECT * FROM changed WHERE $19::text IS NOT NULL)", 21, "'webhook_changed'", "$19::text")}${once.keeping("changed")}
+  ),${auditRow(schema, "(SELECT * FROM changed WHERE $19::text IS NOT NULL)", 21, "'webhook_changed'", "$19::text")}${idempotency.keeping("changed")}
   SELECT subject, CASE WHEN $18::text = 'request' AND $9::text IS DISTINCT FROM 'request'
                   THEN pg_notify($20::text, subject) END
   FROM changed
@@ -292,10 +292,10 @@ const updateParams = ({ changes, expected, settings }: WebhookChange, channel: s
 ]
 
 /** Enables a webhook. Returns one row if the webhook exists. */
-const enableWebhook = (schema: string, once: KeyClause): string => `
+const enableWebhook = (schema: string, idempotency: KeyClause): string => `
   WITH found AS MATERIALIZED (
     SELECT id, project_number, disabled_by FROM ${schema}.webhooks
-    WHERE id = $2::uuid AND ${isInProject(schema)} ${once.condition}
+    WHERE id = $2::uuid AND ${isInProject(schema)} ${idempotency.condition}
     -- Locked, because the audit row has what this changes.
     FOR NO KEY UPDATE
   ),
@@ -306,7 +306,7 @@ const enableWebhook = (schema: string, once: KeyClause): string => `
     WHERE w.id = f.id AND w.disabled_at IS NOT NULL
     RETURNING w.project_number, w.id::text AS subject,
               json_build_array(json_build_object('field', 'disabledBy', 'from', f.disabled_by, 'to', NULL))::text AS changes
-  ),${auditRow(schema, "enabled", 3, "'webhook_changed'", "s.changes")}${once.keeping("found")}
+  ),${auditRow(schema, "enabled", 3, "'webhook_changed'", "s.changes")}${idempotency.keeping("found")}
   SELECT id FROM found
 `
 
@@ -316,15 +316,15 @@ const enableWebhook = (schema: string, once: KeyClause): string => `
  * webhooks, so changing them here could deadlock, and a claim under way would still add some. Settlements do
  * not change them, and limits do not count them. Returns one row if the webhook existed.
  */
-const removeWebhook = (schema: string, once: KeyClause): string => `
+const removeWebhook = (schema: string, idempotency: KeyClause): string => `
   WITH removed AS (
-    DELETE FROM ${schema}.webhooks WHERE id = $2::uuid AND ${isInProject(schema)} ${once.condition}
+    DELETE FROM ${schema}.webhooks WHERE id = $2::uuid AND ${isInProject(schema)} ${idempotency.condition}
     RETURNING id, project_number, id::text AS subject
   ),
   counted AS (
     UPDATE ${schema}.projects SET webhook_count = webhook_count - 1
     WHERE id = $1::text AND EXISTS (SELECT FROM removed)
-  ),${auditRow(schema, "removed", 4, "'webhook_deleted'")}${once.keeping("removed")}
+  ),${auditRow(schema, "removed", 4, "'webhook_deleted'")}${idempotency.keeping("removed")}
   SELECT id, pg_notify($3::text, id::text) FROM removed
 `
 
@@ -375,7 +375,7 @@ const toKeyUses = (rows: ReadonlyArray<KeyUseRow>): ReadonlyArray<KeyUse> =>
 export const makePostgresWebhookStore = (
   executor: Executor,
   notifications: Notifications,
-  answers: IdempotencyStore,
+  idempotencyStore: IdempotencyStore,
 ): WebhookStore["Service"] => {
   const { schema } = executor
   const sql = {
@@ -399,7 +399,7 @@ export const makePostgresWebhookStore = (
     context: ChangeContext,
   ) {
     const { projectId } = webhook
-    const form = pickForm(sql.add, addWebhookParams(webhook, limit, context), context.once)
+    const form = pickForm(sql.add, addWebhookParams(webhook, limit, context), context.idempotency)
     const [row] = yield* executor.execute<AddedRow>(...form, { owner: projectId })
     if (row?.added === true) return undefined
     return yield* row?.project_exists === true
@@ -424,9 +424,9 @@ export const makePostgresWebhookStore = (
       ...further,
       ...changeContextParams(context),
     ]
-    const form = pickForm(statement, params, context.once)
-    return answers.change(
-      context.once,
+    const form = pickForm(statement, params, context.idempotency)
+    return idempotencyStore.change(
+      context.idempotency,
       Effect.flatMap(executor.execute(...form, { owner: projectId }), (rows) =>
         rows.length === 0 ? Effect.fail(new WebhookNotFound({ webhookId })) : Effect.void,
       ),
@@ -445,7 +445,8 @@ export const makePostgresWebhookStore = (
         toKeyUses,
       ),
 
-    add: (webhook, limit, context) => answers.change(context.once, add(webhook, limit, context)),
+    add: (webhook, limit, context) =>
+      idempotencyStore.change(context.idempotency, add(webhook, limit, context)),
 
     list: Effect.fnUntraced(function* (projectId) {
       const rows = yield* executor.execute<ListedRow>(sql.list, [textParam(projectId)], {
@@ -497,9 +498,9 @@ export const makePostgresWebhookStore = (
         ...updateParams(changed, notifications.channel),
         ...changeContextParams(context),
       ]
-      const form = pickForm(sql.update, params, context.once)
-      return answers.change(
-        context.once,
+      const form = pickForm(sql.update, params, context.idempotency)
+      return idempotencyStore.change(
+        context.idempotency,
         Effect.flatMap(executor.execute(...form, { owner: projectId }), (rows) => {
           if (rows.length === 0) return Effect.fail(new WebhookConflict())
           return changed.settings.disabled === undefined ? notifyAfterCommit : Effect.void

@@ -28,7 +28,7 @@ const gathering = Effect.fnUntraced(function* (options: Options) {
         if (items.includes(4)) return yield* Effect.fail("unavailable")
         return items.map((item) => item * 10)
       }),
-    isOwn: (error) => error === "locked",
+    isItemError: (error) => error === "locked",
     maxBatch: 100,
     maxInFlight: 1,
     crowded: "crowded",
@@ -64,7 +64,7 @@ const keyed = { keysOf: (item: number) => [String(item % 100)] }
 
 /** Has what runs alone wait until a latch is open. 7 always runs alone. */
 const aloneAfter = (locked: Latch.Latch): Options => ({
-  findSound: (items) => Effect.succeed(items.map((item) => item !== 7)),
+  findRetryable: (items) => Effect.succeed(items.map((item) => item !== 7)),
   runAlone: (items) => Effect.as(locked.await, items),
 })
 

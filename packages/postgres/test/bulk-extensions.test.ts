@@ -33,12 +33,12 @@ const lastSequence = Effect.map(
 )
 
 const announce = Effect.fnUntraced(function* ({ expiry }: Store) {
-  const judge = makeDecideAnnouncement({ leads: reminderLeads([Millis(3_600_000)]), since: 0 })
+  const decide = makeDecideAnnouncement({ leads: reminderLeads([Millis(3_600_000)]), since: 0 })
   yield* sql(
     `UPDATE ${schema}.memberships SET next_check_at = now(), end_date = date_trunc('second', now() + interval '1 minute'), date_set_at = '2020-01-01'
      WHERE ${u1InP1}`,
   )
-  expect((yield* (expiry ?? expect.fail()).sweep(10, judge)).events).toHaveLength(1)
+  expect((yield* (expiry ?? expect.fail()).sweep(10, decide)).events).toHaveLength(1)
 })
 
 describe("the round of a member comes to its end", () => {

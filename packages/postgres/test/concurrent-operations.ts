@@ -26,7 +26,7 @@ import {
 import { postgresLayer } from "../src/index.ts"
 import { clientLayer, execute } from "./harness.ts"
 
-const { date, occasion, p1, sequenceOf } = Fixture
+const { date, context, p1, sequenceOf } = Fixture
 const schema = "linearizability"
 
 /** The users whom an operation concerns. */
@@ -121,7 +121,7 @@ export const linearizabilitySuite = (numRuns: number): void => {
       const [first] = processes
       const inFirst = first ?? expect.fail("no process")
       await inFirst.runPromise(
-        Effect.flatMap(MembershipStore, (store) => store.createProject(p1, occasion)),
+        Effect.flatMap(MembershipStore, (store) => store.createProject(p1, context)),
       )
       const read = Effect.gen(function* () {
         const store = yield* MembershipStore

@@ -29,7 +29,7 @@ import {
 } from "./harness.ts"
 
 const schema = "contention"
-const { in2027, in2028, in2029, occasion, p1, p2, u1, u2, u3 } = Fixture
+const { in2027, in2028, in2029, context, p1, p2, u1, u2, u3 } = Fixture
 
 const test = testsOn(schema)
 
@@ -151,7 +151,7 @@ test("a project that somebody has locked holds up no other project, and nothing 
       extendAll(projectId, in2028, "neverShorten"),
       store.grant({ ...Fixture.change(projectId), ...membership }),
       store.import({ ...Fixture.change(projectId), memberships: [membership] }),
-      webhooks.add(Fixture.makeWebhook(projectId), 100, occasion),
+      webhooks.add(Fixture.makeWebhook(projectId), 100, context),
       extend(projectId, u1),
       extend(projectId, u2),
     ]
@@ -208,7 +208,7 @@ describe("a pool", () => {
 
 test("replays of a webhook at the same time wait for one connection, and all succeed", function* () {
   const webhook = Fixture.makeWebhook(p1)
-  yield* (yield* WebhookStore).add(webhook, 100, occasion)
+  yield* (yield* WebhookStore).add(webhook, 100, context)
   const replay = (yield* Outbox).replayMany(
     { projectId: p1, webhookId: webhook.id },
     { since: 0, types: undefined, kinds: ["missed"], position: undefined, isDryRun: false },
@@ -232,7 +232,7 @@ test("replays of a webhook at the same time wait for one connection, and all suc
 
 test("a webhook waits for one that is being added, and counts it for the limit", function* () {
   const store = yield* WebhookStore
-  const add = Effect.suspend(() => store.add(Fixture.makeWebhook(p1), 1, occasion))
+  const add = Effect.suspend(() => store.add(Fixture.makeWebhook(p1), 1, context))
   const waiting = yield* during(add, startBlocked(Effect.flip(add)))
   expect(yield* Fiber.join(waiting)).toMatchObject({ _tag: "WebhookLimitReached" })
 })
@@ -245,7 +245,7 @@ test("a webhook beside more than a thousand that fail is reached by the third cl
     FROM ${schema}.projects, generate_series(1, 1100) WHERE projects.id = 'p1'`)
   yield* outbox.publish(Fixture.event(p1))
   const webhook = Fixture.makeWebhook(p2)
-  yield* (yield* WebhookStore).add(webhook, 50, occasion)
+  yield* (yield* WebhookStore).add(webhook, 50, context)
   yield* outbox.publish(Fixture.event(p2))
   // Failing webhooks have all the attempts that they may have.
   const claim = outbox.claim({
@@ -265,7 +265,7 @@ test("a webhook beside more than a thousand that fail is reached by the third cl
 test("an attempt whose response PostgreSQL cannot store is recorded with replacement characters", function* () {
   const outbox = yield* Outbox
   const webhook = Fixture.makeWebhook(p1)
-  yield* (yield* WebhookStore).add(webhook, 50, occasion)
+  yield* (yield* WebhookStore).add(webhook, 50, context)
   yield* outbox.publish(Fixture.event(p1))
   const [claim] = (yield* claimUpTo(1)).claims
   if (claim === undefined) return yield* Effect.die("no claim")

@@ -19,7 +19,7 @@ import { postgresLayer } from "../src/index.ts"
 import { sql } from "./harness.ts"
 import { queryAt } from "./servers.ts"
 
-const { event, occasion, p1 } = Fixture
+const { event, context, p1 } = Fixture
 
 /** Declares a test with its own server, on which there is a project. */
 const onServer = <A, E>(
@@ -34,7 +34,7 @@ const onServer = <A, E>(
   const stores = Effect.map(server, ({ url }) =>
     Layer.provideMerge(postgresLayer({}), PgClient.layer({ url: Redacted.make(url) })),
   )
-  const created = Effect.flatMap(MembershipStore, (store) => store.createProject(p1, occasion))
+  const created = Effect.flatMap(MembershipStore, (store) => store.createProject(p1, context))
   it.live(name, () => Effect.provide(Effect.andThen(created, test), Layer.unwrap(stores)))
 }
 

@@ -18,7 +18,7 @@ import { postgresLayer } from "../src/index.ts"
 import { claimAll, countRows, executorOf, sql, testsAfter } from "./harness.ts"
 
 const schema = "delivery_counts"
-const { event, makeWebhook, occasion, p1, p2 } = Fixture
+const { event, makeWebhook, context, p1, p2 } = Fixture
 const webhook = makeWebhook(p1)
 const ref = { projectId: p1, webhookId: webhook.id }
 const attempt: Attempt = {
@@ -28,8 +28,8 @@ const attempt: Attempt = {
 }
 
 const prepared = Effect.gen(function* () {
-  yield* (yield* MembershipStore).createProject(p1, occasion)
-  yield* (yield* WebhookStore).add(webhook, 50, occasion)
+  yield* (yield* MembershipStore).createProject(p1, context)
+  yield* (yield* WebhookStore).add(webhook, 50, context)
   return yield* Outbox
 })
 
@@ -134,14 +134,14 @@ test("those that wait are added when the process stops", function* () {
 test("those of webhooks and projects that were deleted hold up no others", function* () {
   const memberships = yield* MembershipStore
   const webhooks = yield* WebhookStore
-  yield* memberships.createProject(p2, occasion)
+  yield* memberships.createProject(p2, context)
   const foreign = makeWebhook(p2)
-  yield* webhooks.add(foreign, 50, occasion)
+  yield* webhooks.add(foreign, 50, context)
   const ids = yield* addWebhooks(2)
   const counts = yield* otherProcess
   for (const id of [...ids, foreign.id]) counts.add(id, true, attempt)
-  yield* webhooks.remove(p1, ids[0] ?? webhook.id, occasion)
-  yield* memberships.deleteProject(p2, occasion)
+  yield* webhooks.remove(p1, ids[0] ?? webhook.id, context)
+  yield* memberships.deleteProject(p2, context)
   expect(yield* found(counts)).toBe(1)
   expect(sumOf(yield* (yield* Outbox).minutes(undefined))).toBe(1)
 })

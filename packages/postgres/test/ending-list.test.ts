@@ -16,7 +16,7 @@ import { blocksReadBy } from "./blocks.ts"
 import { clientLayer, during, endingPages, ownDatabase, sql, testsOn } from "./harness.ts"
 
 const schema = "ending_list"
-const { change, occasion, p1 } = Fixture
+const { change, context, p1 } = Fixture
 const test = testsOn(schema)
 
 // More than a request gives places to, and than one walks through.
@@ -105,7 +105,7 @@ describe("a list by ends", () => {
   it.live("writes no temporary files, however many members get places", () =>
     Effect.gen(function* () {
       const listed = Effect.gen(function* () {
-        yield* (yield* MembershipStore).createProject(p1, occasion)
+        yield* (yield* MembershipStore).createProject(p1, context)
         const store = yield* filled
         return yield* store.listEnding(p1, { before: daysFromNow(30), after: undefined, limit: 5 })
       }).pipe(

@@ -10,13 +10,13 @@ import * as Fiber from "effect/Fiber"
 import { formatFeedCursor, parseFeedCursor } from "../src/feed.ts"
 import { sql, testsAfter, valueOf, valuesOf } from "./harness.ts"
 
-const { event, occasion, p1 } = Fixture
+const { event, context, p1 } = Fixture
 
 const size = { events: 10, bytes: 1_000_000 }
 
 const test = testsAfter(
   "epochs",
-  MembershipStore.use((store) => store.createProject(p1, occasion)),
+  MembershipStore.use((store) => store.createProject(p1, context)),
 )
 
 /** Makes the tables those from another server, before an epoch has begun. */

@@ -218,7 +218,7 @@ describe("an erasure while a transaction is open that has published events of th
       Effect.gen(function* () {
         yield* empty
         const store = yield* MembershipStore
-        yield* store.createProject(p1, Fixture.occasion)
+        yield* store.createProject(p1, Fixture.context)
         for (const userId of [u1, u2]) yield* store.grant({ ...now(), userId, endDate: in2027 })
         yield* Effect.gen(steps)
       }).pipe(Effect.provide(stores)),

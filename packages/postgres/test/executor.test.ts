@@ -86,7 +86,7 @@ describe("work of the host", () => {
     onOrders(`runs again if ${what} loses a deadlock in it`, function* () {
       const database = yield* Database
       const store = yield* MembershipStore
-      yield* store.createProject(p1, Fixture.occasion)
+      yield* store.createProject(p1, Fixture.context)
       yield* store.grant({ ...Fixture.change(p1), userId: u1, endDate: in2027 })
       const hasLocked = yield* Deferred.make<void>()
       const mayContinue = yield* Deferred.make<void>()

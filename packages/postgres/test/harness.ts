@@ -29,7 +29,7 @@ import { quoted } from "../src/sql/clauses.ts"
 import { makeAllStores } from "../src/stores.ts"
 import { statementsToPass } from "./passing-time.ts"
 
-const { change, in2027, occasion, p1, p2, u1, u2 } = Fixture
+const { change, in2027, context, p1, p2, u1, u2 } = Fixture
 
 /** The URL for another database on the test server. */
 export const urlOf = (database: string): string => {
@@ -252,7 +252,7 @@ export type Steps<Services = Stores, Given extends ReadonlyArray<unknown> = []> 
 const twoProjects = Effect.gen(function* () {
   const store = yield* MembershipStore
   for (const projectId of [p1, p2]) {
-    yield* store.createProject(projectId, occasion)
+    yield* store.createProject(projectId, context)
     for (const userId of [u1, u2])
       yield* store.grant({ ...change(projectId), userId, endDate: in2027 })
   }

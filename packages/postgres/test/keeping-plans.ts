@@ -27,7 +27,7 @@ const extensionsOf = (members: ReadonlyArray<number>): ReadonlyArray<Extension> 
 const withKeys = (extensions: ReadonlyArray<Extension>): ReadonlyArray<Extension> =>
   extensions.map((extension) => ({
     ...extension,
-    once: { owner: "a key", key: crypto.randomUUID(), fingerprint: "a request" },
+    idempotency: { owner: "a key", key: crypto.randomUUID(), fingerprint: "a request" },
   }))
 
 /** Without and with idempotency keys. */

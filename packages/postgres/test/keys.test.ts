@@ -10,7 +10,7 @@ import { duringSteps, sql, testsOn, waitingOn } from "./harness.ts"
 
 const schema = "keys"
 const test = testsOn(schema)
-const { apiKey, occasion, p1, p2 } = Fixture
+const { apiKey, context, p1, p2 } = Fixture
 
 const find = (token: string) => ApiKeyStore.use((store) => store.find(digestToken(token)))
 const together = { concurrency: "unbounded" } as const
@@ -18,7 +18,7 @@ const together = { concurrency: "unbounded" } as const
 test("look-ups at the same time find keys among thousands of guesses", function* () {
   const store = yield* ApiKeyStore
   const keys = [apiKey("first", p1), apiKey("second", p2)]
-  yield* Effect.forEach(keys, (key) => store.add(key, occasion))
+  yield* Effect.forEach(keys, (key) => store.add(key, context))
   const guesses = Array.from({ length: 3000 }, (_, index) => `guess ${index}`)
   const tokens = ["first", ...guesses, "second", "first"]
   const found = yield* Effect.forEach(tokens, find, together)
@@ -28,7 +28,7 @@ test("look-ups at the same time find keys among thousands of guesses", function*
 
 test("a look-up is answered if others in its statement are given up", function* () {
   const key = apiKey("first", p1)
-  yield* (yield* ApiKeyStore).add(key, occasion)
+  yield* (yield* ApiKeyStore).add(key, context)
   const found = yield* duringSteps(
     sql(`LOCK TABLE ${schema}.api_keys IN ACCESS EXCLUSIVE MODE`),
     function* () {

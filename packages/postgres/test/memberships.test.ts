@@ -62,7 +62,7 @@ describe("grants at the same time", () => {
     const keyed = range(100).map((n) => ({
       userId: user(100 + n),
       endDate: in2028,
-      once: { ...Fixture.once(), key: String(n) },
+      idempotency: { ...Fixture.idempotency(), key: String(n) },
     }))
     const repeated = [...keyed, ...keyed].map((one) => store.grant({ ...change(p1), ...one }))
     const results = yield* Effect.all(repeated, together)

@@ -37,9 +37,9 @@ import {
 } from "./harness.ts"
 
 const schema = "outbox"
-const { event, makeWebhook, occasion, p1, u1, u2 } = Fixture
+const { event, makeWebhook, context, p1, u1, u2 } = Fixture
 const prepared = Effect.gen(function* () {
-  yield* (yield* MembershipStore).createProject(p1, occasion)
+  yield* (yield* MembershipStore).createProject(p1, context)
   return yield* Outbox
 })
 
@@ -47,7 +47,7 @@ const test = testsAfter(schema, prepared)
 
 const add = Effect.fnUntraced(function* (more: Partial<StoredWebhook> = {}) {
   const webhook = { ...makeWebhook(p1), ...more }
-  yield* (yield* WebhookStore).add(webhook, 100, occasion)
+  yield* (yield* WebhookStore).add(webhook, 100, context)
   return webhook
 })
 
@@ -246,13 +246,13 @@ describe("a dispatcher is told to abort the attempts", () => {
     )
 
   const remove = ({ id }: StoredWebhook) =>
-    WebhookStore.use((store) => store.remove(p1, id, occasion))
+    WebhookStore.use((store) => store.remove(p1, id, context))
 
   const disable = (webhook: StoredWebhook) => {
     const settings = { ...webhook, disabled: { at: 0, by: "request" } } as const
     const changed = { expected: webhook, settings, changes: [] }
     return WebhookStore.use((store) =>
-      store.update({ projectId: p1, webhookId: webhook.id }, changed, occasion),
+      store.update({ projectId: p1, webhookId: webhook.id }, changed, context),
     )
   }
 

@@ -28,7 +28,7 @@ const [dispatchers, deliveries, leases] = [
   `${schema}.deliveries`,
   `${schema}.leases`,
 ]
-const { occasion, p1 } = Fixture
+const { context, p1 } = Fixture
 const webhook = Fixture.makeWebhook(p1)
 const ref = { projectId: p1, webhookId: webhook.id }
 
@@ -75,8 +75,8 @@ const idsOfDispatchers = async () =>
 const publish = (url = webhook.url, count = 1) =>
   here.run(
     Effect.gen(function* () {
-      yield* (yield* MembershipStore).createProject(p1, occasion)
-      yield* (yield* WebhookStore).add({ ...webhook, url }, 50, occasion)
+      yield* (yield* MembershipStore).createProject(p1, context)
+      yield* (yield* WebhookStore).add({ ...webhook, url }, 50, context)
       const outbox = yield* Outbox
       for (let index = 0; index < count; index++) yield* outbox.publish(Fixture.event(p1))
     }),
@@ -359,11 +359,11 @@ describe("processes that claim at the same time", () => {
     const there = startStores()
     await here.run(
       Effect.gen(function* () {
-        yield* (yield* MembershipStore).createProject(p1, occasion)
+        yield* (yield* MembershipStore).createProject(p1, context)
         const webhooks = yield* WebhookStore
         for (const digit of digits) {
           const id = WebhookId(digit + webhook.id.slice(1))
-          yield* webhooks.add({ ...webhook, id }, 50, occasion)
+          yield* webhooks.add({ ...webhook, id }, 50, context)
         }
         yield* (yield* Outbox).publish(Fixture.event(p1))
       }),

@@ -27,7 +27,7 @@ import { clientLayer, emptied, execute, waitingOn } from "./harness.ts"
 
 const schema = "processes"
 const projectId = "p1"
-const { date, in2027, in2028, in2029, occasion, p1, u1 } = Fixture
+const { date, in2027, in2028, in2029, context, p1, u1 } = Fixture
 
 const closing: Array<() => Promise<void>> = []
 
@@ -68,7 +68,7 @@ const member = { projectId, userId: "1001" }
 /** Makes a project with a member. */
 const granted = Effect.flatMap(MembershipStore, (store) =>
   Effect.andThen(
-    store.createProject(p1, occasion),
+    store.createProject(p1, context),
     store.grant({ ...Fixture.change(p1), userId: u1, endDate: in2027 }),
   ),
 )
@@ -175,7 +175,7 @@ it("a limit on the number of webhooks applies to all processes together", async 
   const [one, other] = [startStores(), startStores()]
   await one.runPromise(granted)
   const adding = Effect.flatMap(WebhookStore, (store) =>
-    Effect.option(store.add(Fixture.makeWebhook(p1), 7, occasion)),
+    Effect.option(store.add(Fixture.makeWebhook(p1), 7, context)),
   )
   const added = await Promise.all(
     Array.from({ length: 40 }, (_, index) => (index % 2 === 0 ? one : other).runPromise(adding)),
@@ -242,8 +242,8 @@ describe("an attempt in flight is cancelled", () => {
 
 /** Makes a project with a webhook. */
 const withWebhook = Effect.gen(function* () {
-  yield* (yield* MembershipStore).createProject(p1, occasion)
-  yield* (yield* WebhookStore).add(Fixture.makeWebhook(p1), 50, occasion)
+  yield* (yield* MembershipStore).createProject(p1, context)
+  yield* (yield* WebhookStore).add(Fixture.makeWebhook(p1), 50, context)
 })
 
 const publication = Effect.suspend(() =>
@@ -271,10 +271,7 @@ it("a process is told of its own publication once", () =>
       const webhooks = yield* WebhookStore
       yield* withWebhook
       const remove = (webhook = Fixture.makeWebhook(p1)) =>
-        Effect.andThen(
-          webhooks.add(webhook, 50, occasion),
-          webhooks.remove(p1, webhook.id, occasion),
-        )
+        Effect.andThen(webhooks.add(webhook, 50, context), webhooks.remove(p1, webhook.id, context))
       // It listens once it hears about a removal, and has heard about all once it hears about the last.
       yield* Effect.repeat(
         Effect.flatMap(

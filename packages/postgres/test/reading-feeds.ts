@@ -35,7 +35,7 @@ import { postgresLayer } from "../src/index.ts"
 import { blocksReadBy } from "./blocks.ts"
 import { type Steps, clientLayer, dropped, shared, sql } from "./harness.ts"
 
-const { event, occasion, p1, p2 } = Fixture
+const { event, context, p1, p2 } = Fixture
 
 /** What happens to days: they are closed, they are open again, and a past one gets its partition. */
 type Upkeep = "close" | "open" | "create"
@@ -136,7 +136,7 @@ const transaction = Effect.gen(function* () {
   const commands = yield* Queue.unbounded<readonly [Command, Deferred.Deferred<void>]>()
   const committed = new Map<EventId, Span & { readonly projectId: ProjectId }>()
 
-  const once = Effect.gen(function* () {
+  const idempotency = Effect.gen(function* () {
     const published: Array<Event> = []
     let begun = Infinity
     let ended: Deferred.Deferred<void> | undefined
@@ -162,7 +162,7 @@ const transaction = Effect.gen(function* () {
     if (ended !== undefined) yield* Deferred.succeed(ended, undefined)
   })
 
-  const fiber = yield* Effect.forkChild(Effect.forever(once))
+  const fiber = yield* Effect.forkChild(Effect.forever(idempotency))
   return {
     committed,
     tell: Effect.fnUntraced(function* (command: Command) {
@@ -283,7 +283,7 @@ const run = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>, kept = upke
 /** Makes a schema with two projects and past partitions. */
 const prepared = Effect.gen(function* () {
   const memberships = yield* MembershipStore
-  for (const project of [p1, p2]) yield* memberships.createProject(project, occasion)
+  for (const project of [p1, p2]) yield* memberships.createProject(project, context)
   for (const offset of pastDays) yield* sql(createDay(offset))
 })
 

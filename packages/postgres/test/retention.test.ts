@@ -52,7 +52,7 @@ import {
 const schema = "retention"
 const name = `"${schema}"`
 const dayMillis = 86_400_000
-const { change, in2027, occasion, p1, p2 } = Fixture
+const { change, in2027, context, p1, p2 } = Fixture
 const webhook = Fixture.makeWebhook(p1)
 const ref = { projectId: p1, webhookId: webhook.id }
 const userId = UserId("1001")
@@ -91,8 +91,8 @@ const onEmpty = (title: string, steps: Steps) =>
 /** Runs a test on stores with a project that has a webhook. */
 const onWebhook = (title: string, steps: Steps) =>
   onEmpty(title, function* () {
-    yield* (yield* MembershipStore).createProject(p1, occasion)
-    yield* (yield* WebhookStore).add(webhook, 50, occasion)
+    yield* (yield* MembershipStore).createProject(p1, context)
+    yield* (yield* WebhookStore).add(webhook, 50, context)
     yield* Effect.gen(steps)
   })
 
@@ -292,7 +292,7 @@ describe("an idempotency key", () => {
   onWebhook("is forgotten after a day, and not before, a thousand at a time", function* () {
     const client = yield* PgClient.PgClient
     const outbox = yield* Outbox
-    const [old, recent] = [Fixture.once(), Fixture.once()]
+    const [old, recent] = [Fixture.idempotency(), Fixture.idempotency()]
     for (const key of [old, recent]) yield* outbox.publish(Fixture.event(p1), key)
     yield* sql(
       `UPDATE ${schema}.idempotency_keys SET at = at - interval '25 hours' WHERE key = $1::text`,
@@ -353,7 +353,7 @@ describe("a part of the audit trail", () => {
   /** Runs a test on stores with a member. */
   const onMember = (title: string, steps: Steps) =>
     onEmpty(title, function* () {
-      yield* (yield* MembershipStore).createProject(p1, occasion)
+      yield* (yield* MembershipStore).createProject(p1, context)
       yield* (yield* MembershipStore).grant({ ...change(p1), userId, endDate: EndDate(0) })
       yield* Effect.gen(steps)
     })
@@ -427,9 +427,9 @@ describe("a project that was deleted", () => {
   /** Fills a project with more than one batch each. */
   const fill = Effect.fnUntraced(function* (projectId: ProjectId) {
     const memberships = yield* MembershipStore
-    yield* memberships.createProject(projectId, occasion)
+    yield* memberships.createProject(projectId, context)
     const one = Fixture.makeWebhook(projectId)
-    yield* (yield* WebhookStore).add(one, 50, occasion)
+    yield* (yield* WebhookStore).add(one, 50, context)
     for (const [table, columns, values] of [
       ["delivery_minutes", "", ""],
       ["delivery_quarters", ", webhook_id, answer_times", `, '${one.id}', '{1}'`],
@@ -440,7 +440,7 @@ describe("a project that was deleted", () => {
          FROM ${schema}.projects, generate_series(1, 1500) n WHERE id = '${projectId}'`,
       )
     }
-    yield* (yield* ApiKeyStore).add(Fixture.apiKey("a token", projectId), occasion)
+    yield* (yield* ApiKeyStore).add(Fixture.apiKey("a token", projectId), context)
     const all = Array.from({ length: members }, (_, n) => ({
       userId: UserId(String(n)),
       endDate: in2027,
@@ -500,11 +500,11 @@ describe("a project that was deleted", () => {
     const memberships = yield* MembershipStore
     yield* fill(p1)
     yield* duringSteps(sql("SELECT pg_current_xact_id()::text"), function* () {
-      yield* memberships.deleteProject(p1, occasion)
+      yield* memberships.deleteProject(p1, context)
       expect(yield* step).toEqual([])
       expect(yield* count("memberships")).toBe(members)
     })
-    yield* memberships.createProject(p1, occasion)
+    yield* memberships.createProject(p1, context)
     const before = yield* counts
     yield* fill(p2)
     const others = yield* counts
@@ -527,11 +527,11 @@ describe("a project that was deleted", () => {
 
   onEmpty("does not exist for a webhook that was being registered", function* () {
     const webhooks = yield* WebhookStore
-    yield* (yield* MembershipStore).createProject(p1, occasion)
+    yield* (yield* MembershipStore).createProject(p1, context)
     const adding = yield* during(
       sql(`SELECT ${schema}.delete_project('p1', 'a channel')`),
       Effect.tap(
-        Effect.forkDetach(Effect.flip(webhooks.add(webhook, 50, occasion))),
+        Effect.forkDetach(Effect.flip(webhooks.add(webhook, 50, context))),
         waitingOn(schema),
       ),
     )

@@ -4,7 +4,7 @@ import { StoreUnavailable } from "@tenure/core/store"
 import * as Exit from "effect/Exit"
 
 // Each may be a whole batch's script.
-const mostUnanswered = 1000
+const maxUnanswered = 1000
 
 // While Redis does not answer, it is asked again so long after it has failed to.
 const pauseMillis = 1000
@@ -69,7 +69,7 @@ const makeCircuitBreaker = (
   return {
     ask: (question, settle) => {
       if (unavailable !== undefined) return settle(Exit.fail(unavailable))
-      if (unanswered >= mostUnanswered) {
+      if (unanswered >= maxUnanswered) {
         return settle(Exit.fail(new StoreUnavailable({ cause: "crowded" })))
       }
       unanswered++

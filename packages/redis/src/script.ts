@@ -226,9 +226,9 @@ const only = ([taken]: ReadonlyArray<TakeResult>): Effect.Effect<TakeResult> =>
 /** Creates the buckets. A call waits at most `timeoutMillis`. */
 export const makeRedisBuckets = (redis: Redis, timeoutMillis: number): RedisBuckets => {
   const script = makeScript(redis, take)
-  const look = (name: string) => script([name], takeArgs(0, "address", anyPolicies))
+  const read = (name: string) => script([name], takeArgs(0, "address", anyPolicies))
   const partOf = redis.isCluster ? clusterBreakers : serverBreaker
-  const guards = makeCircuitBreakers(partOf, look, timeoutMillis)
+  const guards = makeCircuitBreakers(partOf, read, timeoutMillis)
 
   const buckets: RedisBuckets = {
     take: (tokens, part, keys, policies, settle) => {

@@ -18,7 +18,7 @@ import type { ClusterPart, Names, RedisBuckets, Tokens } from "./script.ts"
 
 // A script blocks the server's other clients: 32 takes block it for 0.25 ms. Meanwhile, this process
 // can prepare the next script.
-const mostInScript = 32
+const maxInScript = 32
 
 /** A take and its callback. */
 interface Waiting {
@@ -36,7 +36,7 @@ interface Batch {
 }
 
 const canJoin = ({ part, policies }: Waiting, batch: Batch): boolean =>
-  batch.part === part && batch.policies === policies && batch.takes.length < mostInScript
+  batch.part === part && batch.policies === policies && batch.takes.length < maxInScript
 
 /** Divides takes into batches. Nearly all have the same policies: there are few to choose from. */
 const batchesOf = (takes: Iterable<Waiting>): ReadonlyArray<Batch> => {
@@ -153,7 +153,7 @@ const makePendingReturns = (): PendingReturns => {
 }
 
 // How often a take is tried again after others have given tokens back.
-const mostRetries = 3
+const maxRetries = 3
 
 /** Combines both results, by the clock on the key's server. */
 const outcomeOf = (ofKey: TakeResult, ofAddress: TakeResult): TakeResult => ({
@@ -221,5 +221,5 @@ export const makeClusterTakes = (
   return (client, policies) =>
     client.keyId === undefined
       ? askAddress(1, client, policies)
-      : Effect.uninterruptible(takeOfKey(client, client.keyId, policies, mostRetries))
+      : Effect.uninterruptible(takeOfKey(client, client.keyId, policies, maxRetries))
 }

@@ -98,7 +98,7 @@ const stateOf = async (clock: MachineClock) => {
 /** The path of the control. */
 export const clockPath = "/dev/clock"
 
-const mostBytes = 1024
+const maxBytes = 1024
 
 /** Returns a body as text, or `undefined` if it is too long. */
 const readBody = async (request: IncomingMessage): Promise<string | undefined> => {
@@ -107,7 +107,7 @@ const readBody = async (request: IncomingMessage): Promise<string | undefined> =
   for await (const part of request) {
     const chunk = Buffer.from(part)
     bytes += chunk.length
-    if (bytes > mostBytes) return undefined
+    if (bytes > maxBytes) return undefined
     parts.push(chunk)
   }
   return Buffer.concat(parts).toString()
@@ -152,7 +152,7 @@ export const makeClockHandler = (clock: MachineClock, token: string) => {
     if (!json.test(request.headers["content-type"] ?? ""))
       return refuse(415, "The content type must be application/json.")
     const text = await readBody(request)
-    if (text === undefined) return refuse(413, `The body must be at most ${mostBytes} bytes.`)
+    if (text === undefined) return refuse(413, `The body must be at most ${maxBytes} bytes.`)
     await moveClock(clock, readClockCommand(JSON.parse(text)))
     return { status: 200, body: await stateOf(clock) }
   }

@@ -22,7 +22,7 @@ const misplaced = wrong(
 const unclosed = wrong("a quotation mark is not closed")
 
 // Limits the memory for an unclosed quotation mark.
-const mostCharacters = 100_000
+const maxCharacters = 100_000
 
 /** Reads a cell in quotation marks. Without an end, it continues in the next line. */
 const readQuoted = (
@@ -97,7 +97,7 @@ export const readCsvRecord = async (
     const line = await lines.peek(count)
     if (line === undefined) return count === 0 ? undefined : unclosed
     characters += line.length
-    if (characters > mostCharacters)
+    if (characters > maxCharacters)
       return count === 0 ? wrong("it is longer than 100,000 characters") : unclosed
     const state = record.add(line)
     if (state === "Wrong") return misplaced

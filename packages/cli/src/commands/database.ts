@@ -59,7 +59,7 @@ const outcomeRow = ({ name, result }: Outcome) => ({
 })
 
 /** Prints each schema's result. If one failed, fails with its exit code. */
-const tell = Effect.fnUntraced(function* (outcomes: ReadonlyArray<Outcome>) {
+const printOutcomes = Effect.fnUntraced(function* (outcomes: ReadonlyArray<Outcome>) {
   yield* printItems(Stream.fromIterable(outcomes.map(outcomeRow)), (row) => row)
   const failures = outcomes.flatMap(({ result }) =>
     Result.isFailure(result) ? [result.failure] : [],
@@ -87,7 +87,7 @@ export const migrateCommand = Command.make(
     if (!given.dryRun) yield* upkeep.makeCells(servers, schema, Option.getOrUndefined(count))
     const several = yield* upkeep.schemasOf(servers, schema)
     // An unavailable server does not stop the others' migrations.
-    yield* tell(
+    yield* printOutcomes(
       yield* Effect.forEach(several, (one) =>
         Effect.map(
           Effect.result(upkeep.migrateDatabase(one.url, one.name, given, "existing")),

@@ -50,7 +50,7 @@ import {
   type MachineClock,
   type TimeMachine,
   century,
-  mostWebhooks,
+  maxWebhooks,
   startTimeMachine,
 } from "./time-machine.ts"
 
@@ -67,7 +67,7 @@ export interface MachineFlags {
 }
 
 /** Far more webhooks than a project can have. */
-const mostRecords = 3000
+const maxRecords = 3000
 
 /** An export: its records but bulk extensions, which are counted, and its other lines. */
 interface OpenedExport {
@@ -103,8 +103,8 @@ const readHead = async (lines: AsyncGenerator<FileLine>): Promise<OpenedExport> 
     if (value._tag !== "Record")
       return { records, bulkExtensions, rest: withoutRecords(value, lines) }
     if (value.record.record === "bulk_extension") bulkExtensions++
-    else if (records.length === mostRecords)
-      throw new UnreadableFile(`The export has more than ${mostRecords} webhooks`)
+    else if (records.length === maxRecords)
+      throw new UnreadableFile(`The export has more than ${maxRecords} webhooks`)
     else records.push(value.record)
   }
 }
@@ -141,8 +141,8 @@ const subscribe = Effect.fnUntraced(function* (
   const exported = records.filter(isWebhook)
   const all: ReadonlyArray<ReadWebhook> = records.length === 0 ? [anyReceiver] : exported
   const enabled = all.filter(({ disabled_at }) => disabled_at === null)
-  if (enabled.length > mostWebhooks)
-    return yield* usageFailure(`The export has more than ${mostWebhooks} webhooks.`)
+  if (enabled.length > maxWebhooks)
+    return yield* usageFailure(`The export has more than ${maxWebhooks} webhooks.`)
   for (const { description, event_types, ordered, rate, url } of enabled)
     yield* attempt(() =>
       webhooks.create({

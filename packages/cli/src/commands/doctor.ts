@@ -45,7 +45,7 @@ const notable = (check: string, found: string, advice: string): Finding => ({
 })
 
 // Receivers refuse timestamps more than five minutes off.
-const mostSkew = 30_000
+const maxSkew = 30_000
 
 /**
  * Judges a server's or database's clock.
@@ -53,7 +53,7 @@ const mostSkew = 30_000
  */
 export const judgeClock = (skew: number): Finding => {
   const found = `${Math.round(Math.abs(skew) / 1000)} s apart from here`
-  return Math.abs(skew) <= mostSkew
+  return Math.abs(skew) <= maxSkew
     ? well("clock", found)
     : wrong("clock", found, "Set both by NTP: end dates and signatures depend on the time.")
 }

@@ -124,7 +124,7 @@ export interface Lines {
 }
 
 // The maximum characters in a line. It limits the memory for a file without line feeds.
-const mostCharacters = 1 << 20
+const maxCharacters = 1 << 20
 
 /**
  * Detects the line end, if the text has one. In JSON, it is a line feed, because texts may contain other separators.
@@ -134,7 +134,7 @@ const separatorIn = (text: string, isWhole: boolean): "\n" | "\r" | undefined =>
   if (/^\s*\{/.test(text)) return "\n"
   const [end] = /\r?\n|\r(?=[^\n])/.exec(text) ?? []
   if (end !== undefined) return end === "\r" ? "\r" : "\n"
-  return isWhole || text.length > mostCharacters ? "\n" : undefined
+  return isWhole || text.length > maxCharacters ? "\n" : undefined
 }
 
 /** Reads lines from bytes, as they are asked for. */
@@ -150,7 +150,7 @@ export const readTextLines = (source: AsyncIterable<Buffer>): Lines => {
   let isOver = false
 
   const push = (line: string): void => {
-    if (line.length > mostCharacters) {
+    if (line.length > maxCharacters) {
       const tooLong = number + lines.length - next
       throw new UnreadableFile(`Line ${tooLong} is longer than 1 MiB, so it cannot be a member`)
     }
@@ -179,7 +179,7 @@ export const readTextLines = (source: AsyncIterable<Buffer>): Lines => {
     const parts = rest.split(separator)
     rest = parts.pop() ?? ""
     for (const part of parts) push(part)
-    if (isOver || rest.length > mostCharacters) push(rest)
+    if (isOver || rest.length > maxCharacters) push(rest)
     return true
   }
 

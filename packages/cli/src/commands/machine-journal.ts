@@ -32,10 +32,10 @@ const linesPerSecond = 40
 const shownRequests = 10
 
 // Above this number of days, months are counted.
-const mostDays = 62
+const maxDays = 62
 
 // Hosts publish types of their own.
-const mostTypes = 20
+const maxTypes = 20
 
 // No types, which have letters and digits only.
 const others = "(others)"
@@ -66,7 +66,7 @@ const add = (counts: Day, name: string, count = 1): void =>
 
 /** Joins the counts of days by months if there are many. */
 const byPeriod = (days: ReadonlyMap<string, Day>): ReadonlyMap<string, Day> => {
-  if (days.size <= mostDays) return days
+  if (days.size <= maxDays) return days
   const months = new Map<string, Day>()
   for (const [day, counts] of days) {
     const month = day.slice(0, "2027-01".length)
@@ -124,7 +124,7 @@ export const makeJournal = (print: (line: string) => void): Journal => {
   }
 
   const nameOf = (type: string): string => {
-    if (types.size < mostTypes) types.add(type)
+    if (types.size < maxTypes) types.add(type)
     return types.has(type) ? type : others
   }
 
@@ -137,7 +137,7 @@ export const makeJournal = (print: (line: string) => void): Journal => {
 
   const table = (): ReadonlyArray<string> => {
     const names = [...types].toSorted()
-    const columns = types.size === mostTypes ? [...names, others] : names
+    const columns = types.size === maxTypes ? [...names, others] : names
     const rowOf = (period: string, day: Day) =>
       Object.fromEntries([
         ["day", period],

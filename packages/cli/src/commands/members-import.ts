@@ -35,10 +35,10 @@ export interface ImportBatch {
 }
 
 // The API's maximum.
-const mostMembers = 10_000
+const maxMembers = 10_000
 
 // The most bytes of the lines of a batch, with a line to spare, below the API's limit: 2 MiB.
-const mostBatchBytes = 2_000_000
+const maxBatchBytes = 2_000_000
 
 /** A member as it is sent. */
 const formatLine = ({ end_date, metadata, user_id }: FileMember): ImportLine => ({
@@ -90,11 +90,11 @@ export async function* splitIntoBatches(
     if (line._tag === "Refused") refused.push(line)
     else if (line._tag === "Member") {
       const size = sizeOf(line)
-      if (bytes + size > mostBatchBytes) yield take()
+      if (bytes + size > maxBatchBytes) yield take()
       members.set(line.user_id, line)
       bytes += size
     }
-    if (members.size === mostMembers || refused.length === mostMembers) yield take()
+    if (members.size === maxMembers || refused.length === maxMembers) yield take()
   }
   if (members.size + refused.length > 0) yield take()
 }
@@ -305,7 +305,7 @@ export interface Refusal {
 }
 
 // More reasons than this are not told apart.
-const mostReasons = 100
+const maxReasons = 100
 
 /** Counts refused lines by reason. */
 export const countRefused = (
@@ -314,19 +314,19 @@ export const countRefused = (
 ): void => {
   for (const { line, problem } of lines) {
     const known = counted.get(problem)
-    if (known === undefined && counted.size === mostReasons) continue
+    if (known === undefined && counted.size === maxReasons) continue
     counted.set(problem, { problem, line: known?.line ?? line, count: (known?.count ?? 0) + 1 })
   }
 }
 
 // How many reasons people are told.
-const mostTold = 3
+const maxTold = 3
 
 /** Says why most lines were refused. */
 export const describeRefusals = (refusals: ReadonlyArray<Refusal>): string =>
   refusals
     .toSorted((one, other) => other.count - one.count)
-    .slice(0, mostTold)
+    .slice(0, maxTold)
     .map(({ count, line, problem }) => `${count} × ${problem} (first in line ${line})`)
     .join("; ")
 

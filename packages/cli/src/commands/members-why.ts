@@ -98,10 +98,10 @@ const names: Partial<Record<Change["action"], string>> = {
 }
 
 // More do not fit on a screen.
-const mostShown = 20
+const maxShown = 20
 
 // The most that a page of the API may have. A member has few changes.
-const mostRead = 1000
+const maxRead = 1000
 
 /** Says how the date came about, in one sentence. */
 const sentenceOf = (changes: ReadonlyArray<DatedChange>, isMember: boolean): string => {
@@ -142,12 +142,12 @@ const linesOf = ({ changes, end_date, project_id, state, user_id }: Explanation)
     end_date === null
       ? "is no member"
       : `${state === "expired" ? "has expired: it ended" : "is active until"} ${end_date}`
-  const left = changes.length - mostShown
+  const left = changes.length - maxShown
   return [
     printable(`${user_id} of ${project_id} ${is}`),
     "",
     ...(left > 0 ? [`${pluralize(left, "earlier change")}: see tenure members history.`] : []),
-    ...(changes.length === 0 ? [] : layOut(changes.slice(-mostShown).map(rowOf), Infinity).lines),
+    ...(changes.length === 0 ? [] : layOut(changes.slice(-maxShown).map(rowOf), Infinity).lines),
     "",
     printable(sentenceOf(changes, end_date !== null)),
   ]
@@ -168,8 +168,8 @@ export const whyCommand = Command.make(
       ),
     )
     const found = yield* listed(({ memberships }) =>
-      memberships.history({ project_id, user_id, limit: mostRead }),
-    ).pipe(Stream.take(mostRead), Stream.runCollect)
+      memberships.history({ project_id, user_id, limit: maxRead }),
+    ).pipe(Stream.take(maxRead), Stream.runCollect)
     if (member === undefined && found.length === 0) {
       const message = `${user_id} is no member of ${project_id}, and the audit trail knows of none.`
       return yield* new Failure({ kind: "notFound", message })

@@ -78,12 +78,12 @@ export interface Header {
   readonly indexes: ReadonlyMap<Field, number>
 }
 
-const mostShown = 20
+const maxShown = 20
 
 const shown = (titles: ReadonlyArray<string>): string => {
   const named = titles.filter((title) => title !== "")
-  const first = named.slice(0, mostShown).map((title) => `"${title.slice(0, 60)}"`)
-  return [...first, ...(named.length > mostShown ? ["…"] : [])].join(", ")
+  const first = named.slice(0, maxShown).map((title) => `"${title.slice(0, 60)}"`)
+  return [...first, ...(named.length > maxShown ? ["…"] : [])].join(", ")
 }
 
 const missing = (lacking: ReadonlyArray<Field>, titles: ReadonlyArray<string>): string => {

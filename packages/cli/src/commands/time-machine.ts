@@ -113,7 +113,7 @@ const unlimited = Layer.succeed(RateLimitStore, {
 const everywhere = ["0.0.0.0/0", "::/0"]
 
 /** The most webhooks of a copy. */
-export const mostWebhooks = 1000
+export const maxWebhooks = 1000
 
 /** How far a clock goes, in milliseconds. */
 export const century = 36_525 * 86_400_000
@@ -125,7 +125,7 @@ const frameMillis = 50
 const settleMillis = 200
 
 // So many moves without an event are no step any more.
-const mostMoves = 10_000
+const maxMoves = 10_000
 
 const describe = (userId: string, lead: number): string =>
   lead === 0
@@ -178,7 +178,7 @@ export const startTimeMachine = async ({
       stores: [memory(), memberships, outbox, unlimited],
       transport: Layer.succeed(WebhookTransport, { sendsHttpToNames: true, send }),
       rateLimits: { suspension: false },
-      webhooks: { allowedNetworks: everywhere, maxPerProject: mostWebhooks },
+      webhooks: { allowedNetworks: everywhere, maxPerProject: maxWebhooks },
       onEvent: (event) => {
         happened++
         witness.event(event)
@@ -251,7 +251,7 @@ export const startTimeMachine = async ({
   const stepOnce = async (): Promise<void> => {
     await advance(now())
     const before = happened
-    for (let moves = 0; moves < mostMoves; moves++) {
+    for (let moves = 0; moves < maxMoves; moves++) {
       const at = nextAt()
       if (isStopped || happened > before || at > end) return
       await advance(at)

@@ -143,7 +143,7 @@ export const listed = <A>(
   )
 
 // Together about six minutes; a suspended key may be told to wait longer.
-const mostAttempts = 15
+const maxAttempts = 15
 const longestWait = 30
 
 /** Returns the wait after a number of failed attempts, in seconds. */
@@ -157,7 +157,7 @@ export const retryUntilAvailable = <A, R>(
 ): Effect.Effect<A, Failure, R> =>
   Effect.catchIf(
     call,
-    ({ kind }) => kind === "unavailable" && failures + 1 < mostAttempts,
+    ({ kind }) => kind === "unavailable" && failures + 1 < maxAttempts,
     (failure) =>
       Effect.andThen(
         Effect.sleep(`${waitAfter(failure, failures + 1)} seconds`),

@@ -38,7 +38,7 @@ const follow = Effect.fnUntraced(function* (path: string) {
  * Finds out whether a path can be replaced: nothing or a file can, a pipe, for example, cannot. This
  * process's own output stays in place even if it is a file.
  */
-const look = Effect.fnUntraced(function* (path: string) {
+const inspect = Effect.fnUntraced(function* (path: string) {
   const { resolve } = yield* Path.Path
   const info = yield* optional((yield* FileSystem.FileSystem).stat(path))
   const isFile = Option.isNone(info) || info.value.type === "File"
@@ -81,7 +81,7 @@ const imitate = Effect.fnUntraced(function* (
  */
 export const openDraft = Effect.fnUntraced(function* (path: string, mode = 0o666) {
   const files = yield* FileSystem.FileSystem
-  const { info, isReplaceable } = yield* look(path)
+  const { info, isReplaceable } = yield* inspect(path)
   if (!isReplaceable) return yield* openAt(path)
   const target = yield* follow(path)
   const beside = `${target}.${randomUUID().slice(0, 8)}.part`
@@ -104,6 +104,6 @@ export const openDraft = Effect.fnUntraced(function* (path: string, mode = 0o666
 
 /** Removes a file, if there is one. */
 export const removeFile = Effect.fnUntraced(function* (path: string) {
-  const { info, isReplaceable } = yield* look(path)
+  const { info, isReplaceable } = yield* inspect(path)
   if (isReplaceable && Option.isSome(info)) yield* (yield* FileSystem.FileSystem).remove(path)
 })

@@ -8,7 +8,7 @@ const dayMillis = 86_400_000
 export const soonDays = 7
 
 // Ends further away fill the bar.
-const mostDays = 365
+const maxDays = 365
 
 const width = 64
 
@@ -17,7 +17,7 @@ export const Distance = ({ iso }: { readonly iso: string }) => {
   const days = (Date.parse(iso) - now()) / dayMillis
   const tone = days <= 0 ? "rest" : days <= soonDays ? "warn" : "link"
   // The root keeps near ends apart.
-  const share = Math.sqrt(Math.min(1, Math.max(0, days) / mostDays))
+  const share = Math.sqrt(Math.min(1, Math.max(0, days) / maxDays))
   return (
     <svg
       class={`far ${tone}`}

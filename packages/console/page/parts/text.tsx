@@ -40,12 +40,12 @@ export const amountOf = (count: number, thing: string): string =>
   `${count.toLocaleString("en")} ${thing}${count === 1 ? "" : "s"}`
 
 // The API counts no further.
-const mostCounted = 10_000
+const maxCounted = 10_000
 
 /** Formats a count up to 10,000; a dash if it is unknown. */
 export const cappedOf = (count: number | undefined): string => {
   if (count === undefined) return "–"
-  return count >= mostCounted ? "10,000+" : count.toLocaleString("en")
+  return count >= maxCounted ? "10,000+" : count.toLocaleString("en")
 }
 
 /** Returns the date and the minute, or the second, in UTC. */

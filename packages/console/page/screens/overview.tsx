@@ -24,7 +24,7 @@ const activityInterval = 30_000
 const late = 60_000
 
 // The maximum number of webhooks that the status names.
-const mostWebhooks = 50
+const maxWebhooks = 50
 
 // The maximum number of refused keys on screen.
 const mostRefused = 10
@@ -294,8 +294,8 @@ export const OverviewScreen = () => {
                   ...suspendedKeys(value),
                 ]}
               />
-              {value.webhooks_needing_attention?.length === mostWebhooks && (
-                <p class="dim">The {mostWebhooks} most urgent webhooks.</p>
+              {value.webhooks_needing_attention?.length === maxWebhooks && (
+                <p class="dim">The {maxWebhooks} most urgent webhooks.</p>
               )}
               <Known at={latest.current?.at} isStale={counted === undefined}>
                 <Figures of={latest.current?.counted} />

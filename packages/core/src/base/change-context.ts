@@ -28,7 +28,7 @@ export interface ChangeContext {
   /** When it happens, in milliseconds since the epoch. */
   readonly at: number
   /** The idempotency key, if the change has one. */
-  readonly once?: IdempotencyKey | undefined
+  readonly idempotency?: IdempotencyKey | undefined
 }
 
 /** What a setting is, or was, as the audit trail shows it. */
@@ -170,15 +170,15 @@ export const readIdempotencyKey = (
 
 /** Adds the idempotency key of a call, if it has one, to the occasion of its change; see `fromInput`. */
 export const attachIdempotencyKey = (
-  occasion: ChangeContext,
+  context: ChangeContext,
   input: IdempotencyKeyInput | undefined,
   ...request: ReadonlyArray<unknown>
 ): Effect.Effect<ChangeContext, InvalidInput> =>
   input === undefined
-    ? Effect.succeed(occasion)
-    : Effect.map(readIdempotencyKey(input, occasion.origin.keyId, ...request), (once) => ({
-        ...occasion,
-        once,
+    ? Effect.succeed(context)
+    : Effect.map(readIdempotencyKey(input, context.origin.keyId, ...request), (idempotency) => ({
+        ...context,
+        idempotency,
       }))
 
 /** Makes what a store returns for a request that it has answered before. */
@@ -190,27 +190,30 @@ export const isReplayedResponse = (result: unknown): result is ReplayedResponse 
 
 /** Makes a change, and returns with its result whether it was made before. */
 export const withReplayFlag = <A, E, R>(
-  once: IdempotencyKey | undefined,
-  change: (once: IdempotencyKey | undefined) => Effect.Effect<A, E, R>,
+  idempotency: IdempotencyKey | undefined,
+  change: (idempotency: IdempotencyKey | undefined) => Effect.Effect<A, E, R>,
 ): Effect.Effect<{ readonly result: A; readonly isReplay: boolean }, E, R> =>
   Effect.suspend(() => {
     let isReplay = false
     const onReplay = () => {
       isReplay = true
-      once?.onReplay?.()
+      idempotency?.onReplay?.()
     }
-    return Effect.map(change(once && { ...once, onReplay }), (result) => ({ result, isReplay }))
+    return Effect.map(change(idempotency && { ...idempotency, onReplay }), (result) => ({
+      result,
+      isReplay,
+    }))
   })
 
 /** Tells the caller of a change if it was made before. */
 export const notifyReplay = (
-  { once }: Pick<ChangeContext, "once">,
+  { idempotency }: Pick<ChangeContext, "idempotency">,
   result: unknown,
 ): Effect.Effect<void> =>
-  isReplayedResponse(result) ? Effect.sync(() => once?.onReplay?.()) : Effect.void
+  isReplayedResponse(result) ? Effect.sync(() => idempotency?.onReplay?.()) : Effect.void
 
 // Who loses so often against other changes gives way.
-const mostAttempts = 20
+const maxAttempts = 20
 const longestPauseMillis = 1000
 
 /**
@@ -227,7 +230,7 @@ export const repeatUntilMade = <A, E, R>(
 ): Effect.Effect<A, E | StoreUnavailable, R> =>
   Effect.flatMap(attempt, (made) => {
     if (made !== undefined) return Effect.succeed(made)
-    if (attempts === mostAttempts) {
+    if (attempts === maxAttempts) {
       const problem = `${subject} was changed too often meanwhile.`
       return Effect.fail(new StoreUnavailable({ cause: "conflicts", problem }))
     }

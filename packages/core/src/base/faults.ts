@@ -65,7 +65,7 @@ export interface Fault {
 }
 
 /** The options for reporting faults. */
-export const faultsOptions = Setting.object({
+export const errorReporterOptions = Setting.object({
   /**
    * Called with each fault, such as a defect or an unavailable store. Errors that the function throws
    * are logged and otherwise ignored.
@@ -74,13 +74,13 @@ export const faultsOptions = Setting.object({
 })
 
 /** The options as a host passes them. */
-export interface FaultsOptions extends Setting.InputOf<typeof faultsOptions> {}
+export interface ErrorReporterOptions extends Setting.InputOf<typeof errorReporterOptions> {}
 
 /** The options as the library uses them. */
-export interface FaultsSettings extends Setting.OutputOf<typeof faultsOptions> {}
+export interface ErrorReporterSettings extends Setting.OutputOf<typeof errorReporterOptions> {}
 
 /** Reports faults to the host. */
-export interface Faults {
+export interface ErrorReporter {
   /** Reports a temporary failure. */
   readonly failure: (message: string, cause: unknown, requestId?: string) => Effect.Effect<void>
   /** Logs and reports a defect. */
@@ -100,7 +100,7 @@ const logged = (
   return requestId === undefined ? entry : Effect.annotateLogs(entry, "request_id", requestId)
 }
 
-const reporter = (onError: FaultsSettings["onError"]): Faults => {
+const reporter = (onError: ErrorReporterSettings["onError"]): ErrorReporter => {
   const report = (fault: Fault) => callHost("onError", onError, fault)
   return {
     failure: (message, cause, requestId) => report({ message, cause, requestId, isDefect: false }),
@@ -113,13 +113,13 @@ const reporter = (onError: FaultsSettings["onError"]): Faults => {
 }
 
 /** The reporter of faults. By default, it only logs defects. */
-export const Faults = Context.Reference<Faults>("@tenure/core/Faults", {
+export const ErrorReporter = Context.Reference<ErrorReporter>("@tenure/core/Faults", {
   defaultValue: () => reporter(undefined),
 })
 
 /** Reports faults to `onError`. */
-export const faultsLayer = ({ onError }: FaultsSettings): Layer.Layer<never> =>
-  Layer.succeed(Faults, reporter(onError))
+export const errorReporterLayer = ({ onError }: ErrorReporterSettings): Layer.Layer<never> =>
+  Layer.succeed(ErrorReporter, reporter(onError))
 
 const rootOf = (error: Error): Error => (error.cause instanceof Error ? rootOf(error.cause) : error)
 
@@ -144,7 +144,7 @@ export interface OutageReporter {
  *
  * @param message - what fails, for example `Deliveries cannot be claimed`
  */
-export const makeOutageReporter = (faults: Faults, message: string): OutageReporter => {
+export const makeOutageReporter = (faults: ErrorReporter, message: string): OutageReporter => {
   let end: (() => void) | undefined
   return {
     succeeded: () => {

@@ -80,7 +80,7 @@ const saysSame = (given: object, one: string, other: string): boolean =>
   textOf(Reflect.get(given, one)) === textOf(Reflect.get(given, other))
 
 // Hosts pass objects in few shapes, so each name is judged once.
-const mostVerdicts = 1000
+const maxVerdicts = 1000
 
 const longestName = 100
 
@@ -94,7 +94,7 @@ const makeJudge = (
 ): ((name: string) => Verdict) => {
   // One look-up for each name, whether it is known or has been looked at before.
   const verdicts = new Map(Object.keys(fields).map((name) => [name, harmless]))
-  const most = verdicts.size + mostVerdicts
+  const most = verdicts.size + maxVerdicts
 
   const judge = (name: string): Verdict => {
     if (name.length > longestName) return harmless

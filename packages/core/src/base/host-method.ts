@@ -58,7 +58,7 @@ export const changingMethod =
           ? act(success, context)
           : Effect.flatMap(
               attachIdempotencyKey(context, own.idempotencyKey, name, input.fingerprintOf(success)),
-              (once) => act(success, once),
+              (idempotency) => act(success, idempotency),
             ),
       )
     })

@@ -11,14 +11,14 @@ export interface ProjectDeletions {
   /** Calls a function with each project that is deleted from now on. */
   readonly listen: (listener: Listener) => void
   /** Tells all listeners of a project that was deleted, or may have been. */
-  readonly tell: (projectId: ProjectId) => void
+  readonly report: (projectId: ProjectId) => void
 }
 
 const make = (): ProjectDeletions => {
   const listeners: Array<Listener> = []
   return {
     listen: (listener) => void listeners.push(listener),
-    tell: (projectId) => {
+    report: (projectId) => {
       for (const listener of listeners) listener(projectId)
     },
   }
@@ -27,7 +27,7 @@ const make = (): ProjectDeletions => {
 /** The deletions of projects. By default, nobody listens. */
 export const ProjectDeletions = Context.Reference<ProjectDeletions>(
   "@tenure/core/ProjectDeletions",
-  { defaultValue: () => ({ listen: () => {}, tell: () => {} }) },
+  { defaultValue: () => ({ listen: () => {}, report: () => {} }) },
 )
 
 /** Lets services listen to each other. */

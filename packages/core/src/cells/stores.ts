@@ -21,7 +21,7 @@ import * as Exit from "effect/Exit"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import type { StoreUnavailable } from "../base/errors.ts"
-import { Faults, makeOutageReporter } from "../base/faults.ts"
+import { ErrorReporter, makeOutageReporter } from "../base/faults.ts"
 import type { Millis } from "../base/time.ts"
 import { type ProjectId, ProjectNotFound } from "../base/values.ts"
 import type { Event } from "../events/event.ts"
@@ -62,7 +62,7 @@ const lesser = (one: number | undefined, other: number | undefined): number | un
 const makeExpiry = (
   home: ExpiryStore | undefined,
   all: AllCells,
-  faults: Faults,
+  faults: ErrorReporter,
 ): ExpiryStore | undefined => {
   if (home === undefined) return undefined
   const outages = new Map(
@@ -82,8 +82,8 @@ const makeExpiry = (
     Effect.map(cell.memberships.expiry?.watch(leads) ?? Effect.void, () => watched.add(cell))
 
   /** Sweeps a cell, which is watched before. */
-  const sweepCell = (cell: Cell, limit: number, judge: DecideAnnouncement) => {
-    const sweep = cell.memberships.expiry?.sweep(limit, judge) ?? Effect.succeed(nothingToAnnounce)
+  const sweepCell = (cell: Cell, limit: number, decide: DecideAnnouncement) => {
+    const sweep = cell.memberships.expiry?.sweep(limit, decide) ?? Effect.succeed(nothingToAnnounce)
     return (watched.has(cell) ? sweep : Effect.andThen(watchCell(cell), sweep)).pipe(
       Effect.tap(() => Effect.sync(() => outages.get(cell)?.succeeded())),
       Effect.tapCause((cause) => outages.get(cell)?.failed(cause) ?? Effect.void),
@@ -103,7 +103,7 @@ const makeExpiry = (
         return Effect.andThen(watch, home.watch(given))
       }),
 
-    sweep: Effect.fnUntraced(function* (limit, judge) {
+    sweep: Effect.fnUntraced(function* (limit, decide) {
       const events: Array<Event> = []
       let isMore = false
       let nextDueMillis: number | undefined = Infinity
@@ -112,7 +112,7 @@ const makeExpiry = (
       for (const cell of rotate(all, turn++)) {
         // Whether the others have any, the next sweep finds out, which begins with another.
         if (events.length === limit) return { events, isMore: true }
-        const exit = yield* sweepCell(cell, limit - events.length, judge)
+        const exit = yield* sweepCell(cell, limit - events.length, decide)
         if (Exit.isSuccess(exit)) {
           events.push(...exit.value.events)
           isMore ||= exit.value.isMore
@@ -140,7 +140,7 @@ const ifThere = (deletion: ReturnType<Memberships["deleteProject"]>) =>
 const makeCellMemberships = (
   { apiKeys, memberships: home }: HomeStores,
   all: AllCells,
-  faults: Faults,
+  faults: ErrorReporter,
 ): Memberships => {
   const on = (projectId: ProjectId): Memberships => cellOf(all, projectId).memberships
 
@@ -171,23 +171,24 @@ const makeCellMemberships = (
     ping: home.ping,
     expiry: makeExpiry(home.expiry, all, faults),
 
-    createProject: Effect.fnUntraced(function* (projectId, occasion) {
-      const { once } = occasion
+    createProject: Effect.fnUntraced(function* (projectId, context) {
+      const { idempotency } = context
       // A key of another request must be refused before anything is created.
-      const known = once === undefined ? undefined : yield* home.recall(once, undefined)
+      const known =
+        idempotency === undefined ? undefined : yield* home.recall(idempotency, undefined)
       if (known !== undefined) return known
-      yield* on(projectId).createProject(projectId, { ...occasion, once: undefined })
-      return yield* home.createProject(projectId, occasion)
+      yield* on(projectId).createProject(projectId, { ...context, idempotency: undefined })
+      return yield* home.createProject(projectId, context)
     }),
 
-    deleteProject: Effect.fnUntraced(function* (projectId, occasion) {
-      const { once } = occasion
+    deleteProject: Effect.fnUntraced(function* (projectId, context) {
+      const { idempotency } = context
       const own = on(projectId)
       // A key of another request must be refused before anything is removed.
-      if (once !== undefined) yield* own.recall(once, undefined)
+      if (idempotency !== undefined) yield* own.recall(idempotency, undefined)
       // From the home first: no key may open a project that is created again.
-      const fromHome = yield* ifThere(home.deleteProject(projectId, occasion))
-      const fromCell = yield* ifThere(own.deleteProject(projectId, occasion))
+      const fromHome = yield* ifThere(home.deleteProject(projectId, context))
+      const fromCell = yield* ifThere(own.deleteProject(projectId, context))
       if (fromCell !== "absent") return fromCell
       // Of several deletions at the same time, that of the cell counts. A repetition may find nothing there.
       if (fromHome === "absent" || fromHome === undefined)
@@ -221,8 +222,8 @@ const makeCellMemberships = (
     previewPublication: (projectId, ...rest) =>
       on(projectId).previewPublication(projectId, ...rest),
     previewUndo: (projectId, target) => on(projectId).previewUndo(projectId, target),
-    recall: (once, projectId) =>
-      (projectId === undefined ? home : on(projectId)).recall(once, projectId),
+    recall: (idempotency, projectId) =>
+      (projectId === undefined ? home : on(projectId)).recall(idempotency, projectId),
     find: (projectId, userId) => on(projectId).find(projectId, userId),
     list: (projectId, page) => on(projectId).list(projectId, page),
     listEnding: (projectId, page) => on(projectId).listEnding(projectId, page),
@@ -257,7 +258,7 @@ type Options = Parameters<Outbox["Service"]["claim"]>[0]
 const retryMillis = 250
 
 // How many changes wait for the dispatcher; then the cells wait.
-const mostChanges = 16
+const maxChanges = 16
 
 const isFailing = ({ webhook }: Claim): boolean => webhook.failures > 0
 
@@ -341,7 +342,7 @@ const makeCellOutbox = Effect.fnUntraced(function* (
   all: AllCells,
   watched: ReadonlyArray<CellChanges>,
 ): Effect.fn.Return<Outbox["Service"], never, Scope.Scope> {
-  const faults = yield* Faults
+  const faults = yield* ErrorReporter
   const outages = new Map(
     all.map((cell) => [
       cell,
@@ -406,7 +407,7 @@ const makeCellOutbox = Effect.fnUntraced(function* (
     return settled
   })
 
-  const changes = yield* Queue.bounded<OutboxChange>(mostChanges)
+  const changes = yield* Queue.bounded<OutboxChange>(maxChanges)
   for (const { name, next } of watched) {
     const outage = makeOutageReporter(faults, `Changes of ${name} cannot be watched`)
     const follow = next.pipe(
@@ -517,7 +518,7 @@ export const makeCellStores = Effect.fnUntraced(function* ({
   readonly cells: AllCells
   readonly changes: ReadonlyArray<CellChanges>
 }) {
-  return Context.make(MembershipStore, makeCellMemberships(home, cells, yield* Faults)).pipe(
+  return Context.make(MembershipStore, makeCellMemberships(home, cells, yield* ErrorReporter)).pipe(
     Context.add(WebhookStore, makeCellWebhooks(cells)),
     Context.add(Outbox, yield* makeCellOutbox(cells, changes)),
     Context.add(FeedStore, makeCellFeed(cells)),

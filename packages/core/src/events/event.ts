@@ -271,14 +271,14 @@ const reporter = (
   const open = Effect.sync(() => void stored.openUnsafe())
   const published = Effect.andThen(stored.await, stored.close)
   if (onEvent === undefined) return { event: () => open, published }
-  const tell = (event: Event) => Effect.andThen(open, callHost("onEvent", onEvent, event))
+  const callListener = (event: Event) => Effect.andThen(open, callHost("onEvent", onEvent, event))
   return {
     event: Option.match(transactions, {
-      onNone: () => tell,
+      onNone: () => callListener,
       onSome:
         ({ afterCommit }) =>
         (event) =>
-          afterCommit(event, tell(event)),
+          afterCommit(event, callListener(event)),
     }),
     published,
   }

@@ -9,7 +9,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import type { InvalidInput, StoreUnavailable } from "../base/errors.ts"
-import { Faults, makeOutageReporter } from "../base/faults.ts"
+import { ErrorReporter, makeOutageReporter } from "../base/faults.ts"
 import { checkNames, makeNameChecks } from "../base/field-names.ts"
 import { readingMethod } from "../base/host-method.ts"
 import type { Decoded, HostInputOf } from "../base/operation-input.ts"
@@ -36,7 +36,7 @@ export interface EventBatch {
 }
 
 // How many batches wait for a slow follower.
-const mostBatches = 16
+const maxBatches = 16
 
 const none: ReadonlyArray<EventBatch> = []
 
@@ -97,7 +97,7 @@ export class Subscription {
   /** Adds a batch. If too many wait, the watch ends. */
   offer(batch: EventBatch): void {
     if (this.hasEnded) return
-    if (this.batches.length === mostBatches) return this.end()
+    if (this.batches.length === maxBatches) return this.end()
     this.batches = [...this.batches, batch]
     this.call()
   }
@@ -193,7 +193,7 @@ const makeSharedTail = Effect.fnUntraced(function* (
   // Those that have not begun.
   const joining = new Set<Subscription>()
   const joined = yield* Latch.make()
-  const reading = makeOutageReporter(yield* Faults, "New events cannot be read")
+  const reading = makeOutageReporter(yield* ErrorReporter, "New events cannot be read")
   let from: FeedStart = "now"
   let pauseMillis = shortestPauseMillis
 
@@ -461,7 +461,7 @@ const maxPageBytes = 1_048_576
 const maxFollowedBytes = 65_536
 
 // How many pages to read without an event of the requested types. The caller may continue from there.
-const mostEmpty = 10
+const maxEmpty = 10
 
 /**
  * Reads the events of projects in an order in which none is skipped, and none comes twice.
@@ -549,7 +549,7 @@ const make = Effect.gen(function* () {
   ) {
     const size = { events: types === undefined ? limit : maxEvents, bytes }
     let page = filterTypes(yield* store.read([projectId], after, size), types)
-    for (let count = 1; page.events.length === 0 && !page.isLast && count < mostEmpty; count++) {
+    for (let count = 1; page.events.length === 0 && !page.isLast && count < maxEmpty; count++) {
       page = filterTypes(yield* store.read([projectId], page.cursor, size), types)
     }
     return cut(page, limit)

@@ -9,7 +9,7 @@ import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Random from "effect/Random"
 import type * as Scope from "effect/Scope"
-import { Faults, type OutageReporter, makeOutageReporter } from "../base/faults.ts"
+import { ErrorReporter, type OutageReporter, makeOutageReporter } from "../base/faults.ts"
 import { ProjectDeletions } from "../base/project-deletions.ts"
 import { TaggedError } from "../base/tagged-error.ts"
 import { currentMoment, readMonotonicMillis, sleepPoll } from "../base/time.ts"
@@ -243,8 +243,8 @@ const answerTimeout = "3 seconds"
 export const maxAccessAge = 1000
 
 // The listeners of a revoked key have to end within ten seconds, also if nobody can say that it is revoked. So they
-// end when they were last allowed so long ago; an answer is `mostAge` old, and the time is looked at every second.
-const mostUncertainMillis = 8000
+// end when they were last allowed so long ago; an answer is `maxAge` old, and the time is looked at every second.
+const maxUncertainMillis = 8000
 const timePauseMillis = 1000
 
 // A heartbeat is due after so many looks at the time without a message, so after 15 seconds at the latest.
@@ -369,7 +369,7 @@ class Open implements Listener {
    */
   checkTime(now: number): void {
     if (now >= this.until) this.end("over")
-    if (now >= this.allowedAt + mostUncertainMillis) this.end("unavailable")
+    if (now >= this.allowedAt + maxUncertainMillis) this.end("unavailable")
     if (!this.mailbox.isAwaited || ++this.silent < silentSeconds) return
     this.silent = 0
     this.mailbox.put({ _tag: "Heartbeat" })
@@ -433,7 +433,7 @@ const forEachOpen = (
 
 const make = Effect.gen(function* () {
   const feed = yield* Feed
-  const faults = yield* Faults
+  const faults = yield* ErrorReporter
   const checking = makeOutageReporter(faults, "Listeners cannot be checked")
   const slots = makeConnectionLimit(connectionLimits)
   // By client, each with few.

@@ -35,7 +35,7 @@ export interface ActivityReport {
 const { cellMillis: minuteMillis, cells: minutesKept } = lastHour
 
 // More keys than operators look at, in as much memory as a minute may take.
-const mostKeys = 100
+const maxKeys = 100
 
 const minuteOf = (at: number): number => Math.floor(at / minuteMillis)
 
@@ -54,7 +54,7 @@ const emptySlot = (minute: number): Slot => ({
 
 /** Counts up to a hundred keys apart, and all others together. */
 const countKey = ({ byKey }: Slot, keyId: ApiKeyId | undefined): void => {
-  const counted = byKey.has(keyId) || byKey.size < mostKeys ? keyId : undefined
+  const counted = byKey.has(keyId) || byKey.size < maxKeys ? keyId : undefined
   byKey.set(counted, (byKey.get(counted) ?? 0) + 1)
 }
 

@@ -17,7 +17,7 @@ import { Outbox } from "../webhooks/outbox.ts"
 import { WebhookStore } from "../webhooks/store.ts"
 
 /** Reports a completed call. Interrupted calls are not reported, because nobody waited for their end. */
-const tell = (
+const reportCall = (
   called: StoreCall,
   exit: Exit.Exit<unknown, unknown>,
   start: number,
@@ -35,7 +35,9 @@ const timed = <A, E, R>(
 ): Effect.Effect<A, E, R> =>
   Clock.clockWith((clock) => {
     const start = readMonotonic(clock)
-    return Effect.onExit(effect, (exit) => Effect.sync(() => tell(called, exit, start, clock)))
+    return Effect.onExit(effect, (exit) =>
+      Effect.sync(() => reportCall(called, exit, start, clock)),
+    )
   })
 
 const isMethod = (value: unknown): value is (...args: ReadonlyArray<unknown>) => unknown =>

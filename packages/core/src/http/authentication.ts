@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import type { ApiError, ApiErrorOf } from "../api/errors.ts"
-import type { Faults } from "../base/faults.ts"
+import type { ErrorReporter } from "../base/faults.ts"
 import { type HeaderFields, singleHeader } from "../base/headers.ts"
 import { maxAccessAge } from "../events/listeners.ts"
 import type { ApiKey } from "../keys/api-key.ts"
@@ -87,11 +87,11 @@ const ifHolder = (holder: Principal | undefined) =>
  * Finds out again who sent a request. Holds no more of the request than that takes, because connections
  * that stay open keep it.
  *
- * @param mostAge - how old the store's answer may be, in milliseconds, if that is less than
+ * @param maxAge - how old the store's answer may be, in milliseconds, if that is less than
  *   `keyCacheTtl`
  */
 type Reauthenticate = (
-  mostAge?: number,
+  maxAge?: number,
 ) => Effect.Effect<Principal, ApiErrorOf<"StoreUnavailable" | "Unauthorized">>
 
 /** Finds out who sent a request. */
@@ -138,10 +138,10 @@ export const makeAuthentication = (
     renewal: (request, { digest, ticket }) => {
       // A ticket is not needed again.
       if (ticket !== undefined) {
-        return (mostAge) => Effect.flatMap(tickets.renew(ticket, mostAge), ifHolder)
+        return (maxAge) => Effect.flatMap(tickets.renew(ticket, maxAge), ifHolder)
       }
       if (digest !== undefined) {
-        return (mostAge) => Effect.flatMap(apiKeys.byDigest(digest, mostAge), ofKey)
+        return (maxAge) => Effect.flatMap(apiKeys.byDigest(digest, maxAge), ofKey)
       }
       const authenticate = authenticateOf(request)
       return () => Effect.suspend(() => askHost(() => authenticate?.()))
@@ -186,7 +186,7 @@ export const admit = (access: StreamAccess): Effect.Effect<void, AccessError> =>
 /** Tells whether the client may still follow the project: `undefined` if a store does not answer. */
 export const isStillAllowed = (
   access: StreamAccess,
-  faults: Faults,
+  faults: ErrorReporter,
 ): Effect.Effect<boolean | undefined> =>
   // Made anew each time: thousands of connections keep it.
   Effect.suspend(() =>

@@ -8,7 +8,7 @@ import { ofResource } from "../api/declaration.ts"
 import type { ApiError } from "../api/errors.ts"
 import { eventOperations, streamQuery } from "../api/events.ts"
 import { InvalidInput } from "../base/errors.ts"
-import { Faults } from "../base/faults.ts"
+import { ErrorReporter } from "../base/faults.ts"
 import { type HeaderFields, singleHeader } from "../base/headers.ts"
 import { readBranded } from "../base/input.ts"
 import type { Decoded } from "../base/operation-input.ts"
@@ -119,7 +119,7 @@ const print = (message: Exclude<ListenerMessage, { readonly _tag: "End" }>): str
 
 /** What all streams share. */
 interface Shared {
-  readonly faults: Faults
+  readonly faults: ErrorReporter
   /** Runs an effect that cannot fail as a promise. */
   readonly run: <A>(effect: Effect.Effect<A>) => Promise<A>
 }
@@ -250,7 +250,7 @@ export const makeEventOperations = Effect.fnUntraced(function* (
   const recordShown = yield* makeDisclosureAudit
   const feed = yield* Feed
   const listeners = yield* Listeners
-  const faults = yield* Faults
+  const faults = yield* ErrorReporter
   const respond = makeEventStream({ faults, run: Effect.runPromiseWith(yield* Effect.context()) })
 
   const accessOf = (

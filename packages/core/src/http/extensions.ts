@@ -138,7 +138,7 @@ export const makeExtensionOperations = Effect.fnUntraced(function* (maxBodyBytes
     // Without a generator: it is called far more often than others.
     extend: perform(extend, maxBodyBytes, (extension, context) =>
       extension.by !== undefined &&
-      context.once === undefined &&
+      context.idempotency === undefined &&
       extension.expectedEndDate === undefined &&
       !extension.dryRun
         ? Effect.fail(unrepeatable(" and without expected_end_date"))
@@ -151,7 +151,7 @@ export const makeExtensionOperations = Effect.fnUntraced(function* (maxBodyBytes
     extendAll: perform(extendAll, maxBodyBytes, (extension, context) =>
       Effect.gen(function* () {
         const { by, dryRun } = extension
-        if (by !== undefined && context.once === undefined && !dryRun)
+        if (by !== undefined && context.idempotency === undefined && !dryRun)
           return yield* unrepeatable("")
         const { endDate, events, preview, total } = yield* acts.extendAll(extension, context)
         return {

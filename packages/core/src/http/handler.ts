@@ -11,7 +11,7 @@ import type * as Scope from "effect/Scope"
 import type { PathPattern } from "../api/declaration.ts"
 import type { ApiError } from "../api/errors.ts"
 import { networksOption } from "../base/address.ts"
-import { Faults, callHost } from "../base/faults.ts"
+import { ErrorReporter, callHost } from "../base/faults.ts"
 import { traceparentOfHeaders } from "../base/headers.ts"
 import * as Setting from "../base/setting.ts"
 import { type Moment, currentMoment, momentAt, readMonotonic } from "../base/time.ts"
@@ -128,7 +128,7 @@ interface Shared {
  * @returns a function that takes a callback for an admitted connection
  */
 const makeConnect = Effect.fnUntraced(function* ({ addressOf, authentication, refusalOf }: Shared) {
-  const faults = yield* Faults
+  const faults = yield* ErrorReporter
   const limiter = yield* RateLimiter
   const context = yield* Effect.context<Listeners | Scope.Scope>()
   // Loaded with the first connection: many programs have none.
@@ -321,7 +321,7 @@ export class Handler extends Context.Service<
 const make = Effect.fnUntraced(function* (settings: HandlerSettings, docs: DocsOperations) {
   const { basePath, maxBodyBytes, maxRefusals, onResponse } = settings
   const routes = makeRoutes(settings.api, settings.docs)
-  const faults = yield* Faults
+  const faults = yield* ErrorReporter
   const observer = yield* Observer
   const tracing = yield* Tracing
   const isTimed = onResponse !== undefined || observer.answered !== undefined
@@ -415,7 +415,7 @@ const make = Effect.fnUntraced(function* (settings: HandlerSettings, docs: DocsO
   }
 
   /** Tells the host of a response. */
-  const tell = (
+  const reportResponse = (
     request: ApiRequest,
     subject: RequestSubject,
     { address, found, keyId }: Answered,
@@ -453,7 +453,10 @@ const make = Effect.fnUntraced(function* (settings: HandlerSettings, docs: DocsO
         const response = withFields(respond(subject, report, outcome), decided)
         if (!isTimed) return Effect.succeed(response)
         const durationMillis = readMonotonic(clock) - start
-        return Effect.as(tell(request, subject, decided, response, durationMillis), response)
+        return Effect.as(
+          reportResponse(request, subject, decided, response, durationMillis),
+          response,
+        )
       })
     })
 

@@ -85,8 +85,8 @@ const performOnce = Effect.fnUntraced(function* (
     key: digestOf(key),
     fingerprint: fingerprintOf(key, request, body),
   }
-  const { isReplay, result } = yield* withReplayFlag(known, (once) =>
-    operation({ ...call, request: { ...request, body }, once }),
+  const { isReplay, result } = yield* withReplayFlag(known, (idempotency) =>
+    operation({ ...call, request: { ...request, body }, idempotency }),
   )
   return isReplay ? { ...result, isReplay } : result
 })

@@ -123,7 +123,11 @@ export const makeImport = Effect.gen(function* () {
   return Effect.fnUntraced(function* (call: Call) {
     const { dryRun, events, projectId } = yield* read(call)
     const memberships = yield* readImportBody(yield* readBody(call, maxBodyBytes, jsonLines))
-    const context = { origin: originOf(call), at: yield* currentUnixMillis, once: call.once }
+    const context = {
+      origin: originOf(call),
+      at: yield* currentUnixMillis,
+      idempotency: call.idempotency,
+    }
     const given = { projectId, memberships, dryRun, events, reason: undefined }
     const imported = yield* Effect.mapError(acts.import(given, context), (error) =>
       error._tag === "InvalidInput" ? inLine(error) : error,

@@ -33,7 +33,7 @@ export interface Call<Name extends PathParameter = PathParameter> {
   readonly principal: Principal
   readonly params: PathParams<Name>
   /** The idempotency key of the request, which every operation that changes something passes on. */
-  readonly once?: IdempotencyKey | undefined
+  readonly idempotency?: IdempotencyKey | undefined
 }
 
 /** How operations are performed. Parameters that the path of an operation does not have are empty. */
@@ -265,7 +265,7 @@ export const perform = <Input, Data extends object | null, Tag extends ApiErrorT
   return (call) =>
     Effect.flatMapEager(read(call), (input) =>
       Effect.flatMapEager(currentUnixMillis, (at) => {
-        const context = { origin: originOf(call), at, once: call.once }
+        const context = { origin: originOf(call), at, idempotency: call.idempotency }
         return Effect.map(act(input, context, call), (reply) => ({ message, ...reply }))
       }),
     )

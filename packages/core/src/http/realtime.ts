@@ -11,7 +11,7 @@ import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import { type ApiError, describeApiError } from "../api/errors.ts"
 import { type InvalidInput, StoreUnavailable } from "../base/errors.ts"
-import { Faults } from "../base/faults.ts"
+import { ErrorReporter } from "../base/faults.ts"
 import { singleHeader } from "../base/headers.ts"
 import * as Setting from "../base/setting.ts"
 import { currentMoment } from "../base/time.ts"
@@ -145,7 +145,7 @@ export interface WebSocketConnection extends Pick<StreamAccess, "renew" | "reque
 /** What all conversations share. */
 export interface SessionServices {
   readonly listeners: Listeners["Service"]
-  readonly faults: Faults
+  readonly faults: ErrorReporter
   /** Runs an effect in a fiber, until a scope closes. */
   readonly run: <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>
   /** The conversations that have not ended. */
@@ -168,7 +168,7 @@ const sendTimeout = "30 seconds"
 const pingMillis = 15_000
 
 // How many frames a client may send from one ping to the next.
-const mostFrames = 20
+const maxFrames = 20
 
 const timedOut = closeFrameOf({ _tag: "RequestTimeout" })
 const tooManyFrames = closeFrameOf({ _tag: "RateLimited", retryAfter: pingMillis / 1000 })
@@ -216,7 +216,7 @@ class WebSocketSession implements FrameReceiver {
 
   count(): void {
     this.frames++
-    if (this.frames > mostFrames) this.end(tooManyFrames)
+    if (this.frames > maxFrames) this.end(tooManyFrames)
   }
 
   /** Ends the conversation, unless it has ended. */
@@ -449,7 +449,7 @@ export const makeRealtime = Effect.fnUntraced(function* (renewal: Authentication
   const open = new Set<WebSocketSession>()
   const shared: SessionServices = {
     listeners: yield* Listeners,
-    faults: yield* Faults,
+    faults: yield* ErrorReporter,
     run: yield* FiberSet.makeRuntime(),
     open,
   }

@@ -4,7 +4,7 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { type ApiError, type ApiFailure, describeApiError } from "../api/errors.ts"
-import type { Faults } from "../base/faults.ts"
+import type { ErrorReporter } from "../base/faults.ts"
 import { getOwn } from "../base/values.ts"
 import type { LimitReport } from "../limits/rate-limiter.ts"
 
@@ -182,7 +182,7 @@ export const apiErrorIn = (cause: Cause.Cause<ApiError>): ApiError | undefined =
 
 /** Reports what is not the client's fault, and returns what the client is told. */
 const outcomeReport = (
-  faults: Faults,
+  faults: ErrorReporter,
   requestId: string,
   cause: Cause.Cause<ApiError>,
 ): Effect.Effect<Outcome<never>> => {
@@ -199,7 +199,7 @@ const outcomeReport = (
 
 /** Runs a step to its outcome. The client learns of a defect only that there is one. */
 export const toOutcome = <A>(
-  faults: Faults,
+  faults: ErrorReporter,
   requestId: string,
   step: Effect.Effect<A, ApiError>,
 ): Effect.Effect<Outcome<A>> =>

@@ -180,8 +180,8 @@ export const makeWebhookOperations = Effect.fnUntraced(function* (maxBodyBytes: 
     change: (context: ChangeContext) => Effect.Effect<A, E>,
     subjectOf: (result: A) => string,
   ) {
-    const { isReplay, result } = yield* withReplayFlag(context.once, (once) =>
-      change({ ...context, once }),
+    const { isReplay, result } = yield* withReplayFlag(context.idempotency, (idempotency) =>
+      change({ ...context, idempotency }),
     )
     if (isReplay) yield* recordShown(call, "secret_shown", subjectOf(result))
     return result

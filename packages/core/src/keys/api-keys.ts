@@ -18,7 +18,7 @@ import {
   notifyReplay,
 } from "../base/change-context.ts"
 import type { InvalidInput, StoreUnavailable } from "../base/errors.ts"
-import { Faults, makeOutageReporter } from "../base/faults.ts"
+import { ErrorReporter, makeOutageReporter } from "../base/faults.ts"
 import { checkNames } from "../base/field-names.ts"
 import { type Repeatable, changingMethod, readingMethod } from "../base/host-method.ts"
 import { invalidArgument } from "../base/input.ts"
@@ -55,9 +55,9 @@ interface KeyCache {
   /**
    * Returns a digest's entry if it is valid at `now`.
    *
-   * @param mostAge - its maximum age in milliseconds, if shorter than an entry's life
+   * @param maxAge - its maximum age in milliseconds, if shorter than an entry's life
    */
-  readonly find: (digest: TokenDigest, now: number, mostAge?: number) => Entry | undefined
+  readonly find: (digest: TokenDigest, now: number, maxAge?: number) => Entry | undefined
   /**
    * Call this before the store is asked for a digest, and the returned function with the answer. It
    * caches the answer unless a key was changed meanwhile, since the answer could be older.
@@ -93,9 +93,9 @@ const makeKeyCache = (life: number): KeyCache => {
   }
 
   return {
-    find: (digest, now, mostAge = life) => {
+    find: (digest, now, maxAge = life) => {
       const entry = known.get(digest) ?? unknown.get(digest)
-      if (entry === undefined || now < entry.at + Math.min(mostAge, life)) return entry
+      if (entry === undefined || now < entry.at + Math.min(maxAge, life)) return entry
       remove(digest)
       return undefined
     },
@@ -132,7 +132,7 @@ type Note = (key: ApiKey, now: number) => void
 const precisionMillis = 60_000
 
 // The maximum number of keys in one write. Others are noted at their next look-up.
-const mostKeys = 10_000
+const maxKeys = 10_000
 
 /** The pause after a write. Uses noted meanwhile are written together. */
 const pause = "1 second"
@@ -143,7 +143,10 @@ const isDue = ({ lastUsedAt }: Pick<ApiKey, "lastUsedAt">, now: number): boolean
 
 /** Writes noted uses until the scope closes. Drops those it cannot write. */
 const makeLastUsedRecorder = Effect.fnUntraced(function* (store: ApiKeyStore["Service"]) {
-  const writing = makeOutageReporter(yield* Faults, "The last use of API keys cannot be recorded")
+  const writing = makeOutageReporter(
+    yield* ErrorReporter,
+    "The last use of API keys cannot be recorded",
+  )
   const isNoted = yield* Latch.make()
   let noted = new Map<ApiKeyId, number>()
 
@@ -159,7 +162,7 @@ const makeLastUsedRecorder = Effect.fnUntraced(function* (store: ApiKeyStore["Se
   )
 
   const note: Note = (key, now) => {
-    if (!isDue(key, now) || noted.size === mostKeys) return
+    if (!isDue(key, now) || noted.size === maxKeys) return
     noted.set(key.id, now)
     isNoted.openUnsafe()
   }
@@ -279,12 +282,12 @@ export class ApiKeys extends Context.Service<
     /**
      * Returns the key by its token's digest, as `authenticate` does.
      *
-     * @param mostAge - the maximum age of the store's answer in milliseconds, if shorter than
+     * @param maxAge - the maximum age of the store's answer in milliseconds, if shorter than
      *   `keyCacheTtl`
      */
     readonly byDigest: (
       digest: TokenDigest,
-      mostAge?: number,
+      maxAge?: number,
     ) => Effect.Effect<ApiKey | undefined, StoreUnavailable>
 
     /** Returns a token's key as `authenticate` does, but only from the cache. */
@@ -325,8 +328,8 @@ const makeActs = Effect.fnUntraced(function* ({ keyCacheTtl }: ApiKeysSettings) 
     })
   }
 
-  const byDigest = (digest: TokenDigest, now: Moment, mostAge?: number) => {
-    const cached = cache.find(digest, now.tick, mostAge)
+  const byDigest = (digest: TokenDigest, now: Moment, maxAge?: number) => {
+    const cached = cache.find(digest, now.tick, maxAge)
     return cached === undefined ? find(digest, now) : Effect.succeed(ifLive(cached.key, now))
   }
 
@@ -377,8 +380,8 @@ const makeActs = Effect.fnUntraced(function* ({ keyCacheTtl }: ApiKeysSettings) 
     authenticate: (token: string) =>
       withMoment((now) => (isToken(token) ? byDigest(digestToken(token), now) : Effect.undefined)),
 
-    byDigest: (digest: TokenDigest, mostAge?: number) =>
-      withMoment((now) => byDigest(digest, now, mostAge)),
+    byDigest: (digest: TokenDigest, maxAge?: number) =>
+      withMoment((now) => byDigest(digest, now, maxAge)),
 
     recall: (token: string) =>
       Effect.map(currentMoment, (now) =>

@@ -43,7 +43,7 @@ export class ApiKeyStore extends Context.Service<
      */
     readonly add: (
       key: ApiKey,
-      occasion: ChangeContext,
+      context: ChangeContext,
     ) => Effect.Effect<
       ApiKey | ReplayedResponse,
       ProjectNotFound | ApiKeyRevoked | ApiKeyConflict | IdempotencyConflict | StoreUnavailable

@@ -54,11 +54,11 @@ export class Tickets extends Context.Service<
     /**
      * Determines a redeemed ticket's principal again.
      *
-     * @param mostAge - the maximum age of the key store's answer, as in `ApiKeys.byDigest`
+     * @param maxAge - the maximum age of the key store's answer, as in `ApiKeys.byDigest`
      */
     readonly renew: (
       ticket: Ticket,
-      mostAge?: number,
+      maxAge?: number,
     ) => Effect.Effect<Principal | undefined, StoreUnavailable>
   }
 >()("@tenure/core/Tickets") {
@@ -84,14 +84,14 @@ const make = Effect.gen(function* () {
 
   const renew = (
     ticket: Ticket,
-    mostAge?: number,
+    maxAge?: number,
   ): Effect.Effect<Principal | undefined, StoreUnavailable> => {
     const { keyDigest, keyId, projects } = ticket
     const holder = { keyId, role: "client", isReadOnly: true, ticket } as const
     // Only the host knows, and it decides again about the next ticket.
     if (keyDigest === undefined) return Effect.succeed({ ...holder, projects })
     return Effect.map(
-      apiKeys.byDigest(keyDigest, mostAge),
+      apiKeys.byDigest(keyDigest, maxAge),
       (key) => key && { ...holder, projects: projectsOf(ticket, key) },
     )
   }

@@ -4,7 +4,7 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { StoreUnavailable } from "../base/errors.ts"
-import { type Faults, logOutage } from "../base/faults.ts"
+import { type ErrorReporter, logOutage } from "../base/faults.ts"
 import type { Millis } from "../base/time.ts"
 
 // In a cluster, a part of the takes fails: an outage is over once a take succeeds so long after the last failure.
@@ -82,7 +82,7 @@ export const takeFailure = (
 
 /** Logs and reports the beginning of an outage. */
 export const reportOutage = (
-  faults: Faults,
+  faults: ErrorReporter,
   mode: StoreFailureMode,
   { isDefect, reason }: TakeFailure,
 ): Effect.Effect<void> => {

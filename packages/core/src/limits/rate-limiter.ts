@@ -6,7 +6,7 @@ import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import { encodeBase64, sha256 } from "../base/bytes.ts"
 import { InvalidInput } from "../base/errors.ts"
-import { Faults } from "../base/faults.ts"
+import { ErrorReporter } from "../base/faults.ts"
 import { makeLruCache } from "../base/lru-cache.ts"
 import * as Setting from "../base/setting.ts"
 import {
@@ -350,7 +350,7 @@ const policiesOf = ({ burst, perAddress, perKey }: RateLimiterSettings): BucketP
 const makeRateLimiter = Effect.fnUntraced(function* (settings: RateLimiterSettings) {
   const { burst, draftFields, onStoreFailure, perAddress, perKey } = settings
   const store = yield* RateLimitStore
-  const faults = yield* Faults
+  const faults = yield* ErrorReporter
   const outages = makeOutages()
   const policies = policiesOf(settings)
   const ofAddress = perAddress === false ? undefined : { address: perAddress }

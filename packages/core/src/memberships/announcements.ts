@@ -8,7 +8,7 @@ import * as Setting from "../base/setting.ts"
 import { MembershipStore } from "./store.ts"
 
 /** The most reminders. */
-const mostReminders = 10
+const maxReminders = 10
 
 /** Reminders come in seconds, in events and in the store. */
 const reminder = Setting.refine(Setting.duration({ least: 1000 }), (millis, name) =>
@@ -18,10 +18,10 @@ const reminder = Setting.refine(Setting.duration({ least: 1000 }), (millis, name
 )
 
 const reminders = Setting.refine(Setting.list(reminder), (given, name) =>
-  given.length <= mostReminders
+  given.length <= maxReminders
     ? Result.succeed(given)
     : Result.fail(
-        new InvalidInput({ field: name, problem: `must have at most ${mostReminders} items` }),
+        new InvalidInput({ field: name, problem: `must have at most ${maxReminders} items` }),
       ),
 )
 

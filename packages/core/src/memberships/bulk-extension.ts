@@ -7,7 +7,7 @@ import type { BulkChange, EndDate } from "./end-date.ts"
 import type { Reason, UserId } from "./membership.ts"
 
 /** How many bulk extensions of a project are kept apart, so that each can be undone. Older ones are settled. */
-export const mostBulkExtensions = 64
+export const maxBulkExtensions = 64
 
 /** Who undid a bulk extension, and when. */
 interface Undone {
@@ -90,4 +90,4 @@ export interface BulkExample {
 }
 
 /** The number of memberships that a preview shows. */
-export const mostExamples = 10
+export const maxExamples = 10

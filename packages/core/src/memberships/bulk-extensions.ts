@@ -81,7 +81,7 @@ export const makeBulkChanges = (
 
   /** Reports a change of all memberships. Returns their number. */
   const report = (
-    changed: Pick<Change, "once">,
+    changed: Pick<Change, "idempotency">,
     result: BulkExtended | ReplayedResponse,
   ): Effect.Effect<number> =>
     isReplayedResponse(result)
@@ -125,7 +125,8 @@ export const makeBulkChanges = (
         const preview = yield* store.previewBulkExtension(projectId, bulk)
         return yield* tried(trial, preview, event, endDate)
       }
-      if (bulk.mode === "extendBy" && context.once === undefined) return yield* unrepeatable()
+      if (bulk.mode === "extendBy" && context.idempotency === undefined)
+        return yield* unrepeatable()
       const extend = store.extendAll({ ...change, event, bulk })
       const result = yield* endDate === undefined
         ? extend

@@ -77,7 +77,7 @@ export interface Publication {
 }
 
 /** How many webhooks a preview shows. */
-export const mostPreviewed = 10
+export const maxPreviewed = 10
 
 /** Tells how a store would publish an event now, without a lock. */
 export type PreviewPublication = (

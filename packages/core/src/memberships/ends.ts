@@ -33,7 +33,7 @@ export interface DayRange {
 
 const daysBack = 14
 const daysAhead = 45
-const mostDays = 400
+const maxDays = 400
 
 /** The days around an instant, if none are asked for. */
 const daysAround = (now: number): DayRange => ({
@@ -55,7 +55,7 @@ const backwards = new InvalidInput({ field: "to", problem: "must not be before f
 
 const tooMany = new InvalidInput({
   field: "to",
-  problem: `must be less than ${mostDays} days after from`,
+  problem: `must be less than ${maxDays} days after from`,
 })
 
 /** Reads the days to count: 60 if one end is missing, and `undefined` for those around now. */
@@ -70,7 +70,7 @@ export const readDays = Effect.fnUntraced(function* (given: {
   if (first === undefined) return undefined
   const last = to ?? Math.min(lastDay, first + others)
   if (last < first) return yield* backwards
-  if (last - first >= mostDays) return yield* tooMany
+  if (last - first >= maxDays) return yield* tooMany
   return { first, last }
 })
 

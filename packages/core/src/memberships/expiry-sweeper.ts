@@ -3,7 +3,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import { Faults, makeOutageReporter } from "../base/faults.ts"
+import { ErrorReporter, makeOutageReporter } from "../base/faults.ts"
 import { readMonotonic, sleepPoll } from "../base/time.ts"
 import { Hooks } from "../events/event.ts"
 import type { ExpirySettings } from "./announcements.ts"
@@ -17,7 +17,7 @@ const stepsPerSecond = { least: 20, most: 50 } as const
 const leastPause = 1 / 2
 
 // The maximum number of memberships in one step. The store holds their locks meanwhile.
-const mostAtOnce = 500
+const maxAtOnce = 500
 
 /**
  * How many memberships to look at in a step, so that as many are announced as the option says.
@@ -28,7 +28,7 @@ export const stepSize = (announcementsPerSecond: number, takenMillis: number): n
   const { least, most } = stepsPerSecond
   const meanwhile = ((1 + leastPause) * takenMillis) / 1000
   const share = Math.min(1 / least, Math.max(1 / most, meanwhile))
-  return Math.min(mostAtOnce, Math.ceil(announcementsPerSecond * share))
+  return Math.min(maxAtOnce, Math.ceil(announcementsPerSecond * share))
 }
 
 /** The pause when nothing more is due, and after a store error, in milliseconds. */
@@ -50,7 +50,10 @@ export const startExpirySweeper = Effect.fnUntraced(function* (
 ) {
   const hooks = yield* Hooks
   const clock = yield* Clock.Clock
-  const sweeping = makeOutageReporter(yield* Faults, "Ends of memberships cannot be announced")
+  const sweeping = makeOutageReporter(
+    yield* ErrorReporter,
+    "Ends of memberships cannot be announced",
+  )
   const leads = reminderLeads(given)
   let taken = 0
 
@@ -74,11 +77,11 @@ export const startExpirySweeper = Effect.fnUntraced(function* (
     return paced === 0 ? Effect.yieldNow : Effect.sleep(paced)
   }
 
-  const sweep = (judge: DecideAnnouncement) =>
+  const sweep = (decide: DecideAnnouncement) =>
     Effect.suspend(() => {
       const began = readMonotonic(clock)
       const limit = stepSize(announcementsPerSecond, taken)
-      const round = Effect.tap(store.sweep(limit, judge), ({ events }) =>
+      const round = Effect.tap(store.sweep(limit, decide), ({ events }) =>
         Effect.forEach(events, hooks.event, { discard: true }),
       )
       return Effect.flatMap(persist(Effect.uninterruptible(round)), (swept) => {

@@ -75,7 +75,7 @@ export const changeEvent = (
 /** Tells the host of a change, or the caller that it was made before. */
 export const reportChange = (
   { hooks }: Pick<ChangeServices, "hooks">,
-  changed: Pick<Change, "once">,
+  changed: Pick<Change, "idempotency">,
   result: Event | ReplayedResponse,
 ): Effect.Effect<void> =>
   isReplayedResponse(result) ? notifyReplay(changed, result) : hooks.event(result)
@@ -108,8 +108,8 @@ type Extension = OfAnybody<Decoded<typeof extension>>
  */
 export const isTooLate = (
   { dryRun, endDate }: { readonly dryRun: boolean; readonly endDate: EndDate },
-  { at, once }: Pick<ChangeContext, "at" | "once">,
-): boolean => endDate <= at && (once === undefined || dryRun)
+  { at, idempotency }: Pick<ChangeContext, "at" | "idempotency">,
+): boolean => endDate <= at && (idempotency === undefined || dryRun)
 
 /** Why a change by a duration without an idempotency key is refused. */
 export const unrepeatable = (alternative = ""): InvalidInput =>
@@ -136,16 +136,16 @@ const inPast = new InvalidInput({ field: "by", problem: "must lead to a future e
 /** Makes an extension. If its date has passed, it may only have been made before. */
 export const onceOrInFuture = <A, E>(
   { store }: Pick<ChangeServices, "store">,
-  { at, once, projectId }: Draft,
+  { at, idempotency, projectId }: Draft,
   endDate: EndDate,
   extend: Effect.Effect<A, E>,
 ): Effect.Effect<
   A | ReplayedResponse,
   E | EndDateNotInFuture | IdempotencyMismatch | StoreUnavailable
 > =>
-  once === undefined || endDate > at
+  idempotency === undefined || endDate > at
     ? extend
-    : Effect.flatMap(store.recall(once, projectId), (known) =>
+    : Effect.flatMap(store.recall(idempotency, projectId), (known) =>
         known === undefined ? Effect.fail(endDateNotInFuture) : Effect.succeed(known),
       )
 
@@ -155,15 +155,15 @@ export const onceOrInFuture = <A, E>(
  */
 export const madeOrRecalled = <A, E>(
   { store }: Pick<ChangeServices, "store">,
-  { once, projectId }: Pick<Draft, "once" | "projectId">,
+  { idempotency, projectId }: Pick<Draft, "idempotency" | "projectId">,
   change: Effect.Effect<A, E>,
 ): Effect.Effect<A | ReplayedResponse, E | IdempotencyMismatch | StoreUnavailable> =>
-  once === undefined
+  idempotency === undefined
     ? change
     : Effect.catch(change, (error) =>
         error instanceof StoreUnavailable
           ? Effect.fail(error)
-          : Effect.flatMap(store.recall(once, projectId), (known) =>
+          : Effect.flatMap(store.recall(idempotency, projectId), (known) =>
               known === undefined ? Effect.fail(error) : Effect.succeed(known),
             ),
       )
@@ -201,13 +201,13 @@ export const makeExtend = (services: ChangeServices) => {
 
   /** Reports an extension. Returns the membership with the end date that it has afterwards. */
   const report = (
-    { once, projectId, userId }: Extending,
+    { idempotency, projectId, userId }: Extending,
     endDate: EndDate,
     result: Event | EndsLater | ReplayedResponse,
   ): Effect.Effect<ExtensionResult> => {
     if (isEndsLater(result)) return Effect.succeed({ projectId, userId, endDate: result.endDate })
     const isElsewhere = isReplayedResponse(result) && result.answer !== ""
-    return Effect.as(reportChange(services, { once }, result), {
+    return Effect.as(reportChange(services, { idempotency }, result), {
       projectId,
       userId,
       endDate: isElsewhere ? EndDate(Number(result.answer)) : endDate,
@@ -251,12 +251,12 @@ export const makeExtend = (services: ChangeServices) => {
         tried(extending, endDate, laterOf(membership.endDate, { endDate, mode })),
       )
     }
-    const { at, expectedEndDate, once, origin, projectId, reason, userId } = extending
+    const { at, expectedEndDate, idempotency, origin, projectId, reason, userId } = extending
     const event = eventOf(extending, endDate)
     // Without a spread, which is slower.
     const changed = {
       at,
-      once,
+      idempotency,
       origin,
       projectId,
       reason,
@@ -276,9 +276,9 @@ export const makeExtend = (services: ChangeServices) => {
     from: DurationStart,
   ) {
     const { trial, ...change } = extending
-    const { at, expectedEndDate, once } = change
+    const { at, expectedEndDate, idempotency } = change
     const isDry = trial !== "none"
-    if (once === undefined && expectedEndDate === undefined && !isDry) {
+    if (idempotency === undefined && expectedEndDate === undefined && !isDry) {
       return yield* unrepeatable(" without expectedEndDate")
     }
     const attempt = Effect.gen(function* () {
@@ -290,7 +290,7 @@ export const makeExtend = (services: ChangeServices) => {
         event: eventOf(extending, endDate),
         endDate,
         expectedEndDate: before.endDate,
-        once: once && { ...once, answer: String(endDate) },
+        idempotency: idempotency && { ...idempotency, answer: String(endDate) },
       }
       const result = yield* Effect.catchTag(store.extend(changed), "EndDateConflict", (conflict) =>
         expectedEndDate === undefined ? Effect.undefined : Effect.fail(conflict),
@@ -308,7 +308,7 @@ export const makeExtend = (services: ChangeServices) => {
   /** Without a generator, because it is called far more often than other acts. */
   return (
     given: Extension,
-    { at, once, origin }: ChangeContext,
+    { at, idempotency, origin }: ChangeContext,
   ): Effect.Effect<
     ExtensionResult,
     | EndDateConflict
@@ -319,7 +319,7 @@ export const makeExtend = (services: ChangeServices) => {
     | StoreUnavailable
   > => {
     const { expectedEndDate, projectId, reason, userId } = given
-    if (given.by === undefined && isTooLate(given, { at, once })) {
+    if (given.by === undefined && isTooLate(given, { at, idempotency })) {
       return Effect.fail(endDateNotInFuture)
     }
     if (!UserId.is(userId)) return Effect.fail(new MembershipNotFound({ projectId, userId }))
@@ -327,7 +327,7 @@ export const makeExtend = (services: ChangeServices) => {
     if (Result.isFailure(trial)) return Effect.fail(trial.failure)
     const extending: Extending = {
       at,
-      once,
+      idempotency,
       origin,
       projectId,
       reason,

@@ -151,9 +151,12 @@ const makeChanges = Effect.fnUntraced(function* (settings: MembershipsSettings) 
       const project = yield* Effect.catchTag(store.findProject(projectId), "ProjectNotFound", () =>
         Effect.succeed(emptyProject(projectId)),
       )
-      const once = context.once && { ...context.once, answer: JSON.stringify(project) }
-      const replayed = yield* store.createProject(projectId, { ...context, once })
-      yield* notifyReplay({ once }, replayed)
+      const idempotency = context.idempotency && {
+        ...context.idempotency,
+        answer: JSON.stringify(project),
+      }
+      const replayed = yield* store.createProject(projectId, { ...context, idempotency })
+      yield* notifyReplay({ idempotency }, replayed)
       return isReplayedResponse(replayed) ? parseProject(replayed) : project
     }),
 
@@ -161,11 +164,13 @@ const makeChanges = Effect.fnUntraced(function* (settings: MembershipsSettings) 
       { projectId }: Decoded<typeof ofProject>,
       context: ChangeContext,
     ) {
-      const tell = Effect.sync(() => deletions.tell(projectId))
+      const notify = Effect.sync(() => deletions.report(projectId))
       // The project may have been deleted even if the store does not say so.
       yield* store.deleteProject(projectId, context).pipe(
-        Effect.tap((replayed) => (replayed === undefined ? tell : notifyReplay(context, replayed))),
-        Effect.tapErrorTag("StoreUnavailable", () => tell),
+        Effect.tap((replayed) =>
+          replayed === undefined ? notify : notifyReplay(context, replayed),
+        ),
+        Effect.tapErrorTag("StoreUnavailable", () => notify),
         Effect.uninterruptible,
       )
     }),
@@ -226,7 +231,7 @@ const makeChanges = Effect.fnUntraced(function* (settings: MembershipsSettings) 
       context: ChangeContext,
     ) {
       const change = { ...context, projectId, reason }
-      const { at, once } = context
+      const { at, idempotency } = context
       const data = { project_id: projectId, user_id: userId }
       const attempt = Effect.gen(function* () {
         const before = yield* store.find(projectId, userId)
@@ -239,7 +244,7 @@ const makeChanges = Effect.fnUntraced(function* (settings: MembershipsSettings) 
           userId,
           metadata,
           expected: before.metadata,
-          once: once && { ...once, answer: JSON.stringify(updated) },
+          idempotency: idempotency && { ...idempotency, answer: JSON.stringify(updated) },
         })
         if (isReplayedResponse(result)) return result
         yield* reportChange(services, context, result)

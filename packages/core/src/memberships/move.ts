@@ -64,7 +64,7 @@ export const makeMove = (services: ChangeServices, userIds: UserIdRule) => {
     if (!userIds.is(to)) return yield* invalidArgument("to", userIds.expected)
     if (to === userId) return yield* sameUser
     const change = { ...context, projectId, reason }
-    const { once } = context
+    const { idempotency } = context
     const data = { project_id: projectId, user_id: userId, moved_to: to }
     const attempt = Effect.gen(function* () {
       const expected = {
@@ -92,7 +92,7 @@ export const makeMove = (services: ChangeServices, userIds: UserIdRule) => {
         endDate,
         metadata,
         expected,
-        once: once && { ...once, answer: String(endDate) },
+        idempotency: idempotency && { ...idempotency, answer: String(endDate) },
       }
       const result = yield* store.move(changed)
       if (isReplayedResponse(result)) return result

@@ -179,7 +179,7 @@ export class MembershipStore extends Context.Service<
     /** Creates a project. Does nothing if it exists. */
     readonly createProject: (
       projectId: ProjectId,
-      occasion: ChangeContext,
+      context: ChangeContext,
     ) => Effect.Effect<ReplayedResponse | void, IdempotencyConflict | StoreUnavailable>
 
     /**
@@ -193,7 +193,7 @@ export class MembershipStore extends Context.Service<
      */
     readonly deleteProject: (
       projectId: ProjectId,
-      occasion: ChangeContext,
+      context: ChangeContext,
     ) => Effect.Effect<
       ReplayedResponse | void,
       ProjectNotFound | IdempotencyConflict | StoreUnavailable
@@ -365,7 +365,7 @@ export class MembershipStore extends Context.Service<
      * @param projectId - the change's project; `undefined` if it has none
      */
     readonly recall: (
-      once: IdempotencyKey,
+      idempotency: IdempotencyKey,
       projectId: ProjectId | undefined,
     ) => Effect.Effect<ReplayedResponse | undefined, IdempotencyMismatch | StoreUnavailable>
 
@@ -414,7 +414,7 @@ export class MembershipStore extends Context.Service<
     readonly recordShown: (
       projectId: ProjectId,
       shown: Disclosure,
-      occasion: ChangeContext,
+      context: ChangeContext,
     ) => Effect.Effect<void, ProjectNotFound | StoreUnavailable>
 
     /**
@@ -477,7 +477,7 @@ export interface ExpiryStore {
   /**
    * Looks at memberships whose alarms have come, by the clock of the store: those of a project earliest
    * first, and if more have come than are asked for, those of each project in turn within a few sweeps,
-   * however many another one has. It has `judge` decide what to announce of each and when to look at it again, and does so in one step, if the membership
+   * however many another one has. It has `decide` decide what to announce of each and when to look at it again, and does so in one step, if the membership
    * still has the end date and the last announcement by which it was decided. The step stores the alarm, the
    * announcement, an audit row from and to the end date, the event with a sequence as of a change of the
    * membership, and a delivery for each webhook.
@@ -490,7 +490,7 @@ export interface ExpiryStore {
    */
   readonly sweep: (
     limit: number,
-    judge: DecideAnnouncement,
+    decide: DecideAnnouncement,
   ) => Effect.Effect<SweepResult, StoreUnavailable>
 
   /**

@@ -208,7 +208,7 @@ const open = (series: ReturnType<Make>, context: Context.Context<never>): Update
 
 // The limit in OpenTelemetry's SDKs. The attributes have fewer values together, unless a transport
 // invents error codes.
-const mostSeries = 2000
+const maxSeries = 2000
 
 /**
  * Creates a function to return an updater for the series with some attribute values. A series begins
@@ -234,7 +234,7 @@ const seriesOf = <N extends Name>(
     const key = values.join("\n")
     const found = known.get(key)
     if (found !== undefined) return found
-    if (known.size >= mostSeries) return updating(overflow)
+    if (known.size >= maxSeries) return updating(overflow)
     const update = updating(make(name, describe(name, values)))
     known.set(key, update)
     return update

@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import * as Result from "effect/Result"
 import type { StoreUnavailable } from "../base/errors.ts"
-import { Faults } from "../base/faults.ts"
+import { ErrorReporter } from "../base/faults.ts"
 import type { Traceparent } from "../base/headers.ts"
 import { printableCause } from "../base/printable-cause.ts"
 import {
@@ -165,7 +165,7 @@ const post = Effect.fnUntraced(function* (
   timeout: number,
   traceparent: Traceparent | undefined,
 ) {
-  const faults = yield* Faults
+  const faults = yield* ErrorReporter
   const transport = yield* WebhookTransport
   const request = Effect.catchTag(
     makeSignedRequest(claim, at, traceparent),
@@ -389,7 +389,7 @@ export const attemptDelivery = (
       Effect.tap((settlement) => Effect.sync(() => onAnswer(settlement._tag === "Delivered"))),
       Effect.flatMap((settlement) => settle(claim, settlement, rules)),
       Effect.catchDefect((defect) =>
-        Effect.flatMap(Faults, (faults) =>
+        Effect.flatMap(ErrorReporter, (faults) =>
           Effect.as(faults.defect("A delivery cannot be settled", Cause.die(defect)), false),
         ),
       ),

@@ -9,7 +9,7 @@ import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import type { InvalidInput, StoreUnavailable } from "../base/errors.ts"
-import { Faults, type OutageReporter, makeOutageReporter } from "../base/faults.ts"
+import { ErrorReporter, type OutageReporter, makeOutageReporter } from "../base/faults.ts"
 import { ProjectDeletions } from "../base/project-deletions.ts"
 import * as Setting from "../base/setting.ts"
 import { readMonotonicMillis } from "../base/time.ts"
@@ -46,14 +46,14 @@ export interface AttemptHandlers {
   /** Starts to release a claim. */
   readonly release: (claim: Claim) => Fiber.Fiber<void>
   /**
-   * Called when a claim was settled or released. `isSmooth` is false if attempts for its webhook have
+   * Called when a claim was settled or released. `isHealthy` is false if attempts for its webhook have
    * failed lately: the store may treat it in another way from now on.
    */
-  readonly onEnd: (webhookId: WebhookId, isSmooth: boolean) => void
+  readonly onEnd: (webhookId: WebhookId, isHealthy: boolean) => void
   /** The time in milliseconds, by the monotonic clock. */
   readonly now: () => number
   /** The maximum number of waiting claims. */
-  readonly mostQueued: number
+  readonly maxQueued: number
 }
 
 /** Claims. */
@@ -74,7 +74,7 @@ export interface InFlightAttempts {
   /** Tells whether a webhook has few waiting claims. */
   readonly isLow: (webhookId: WebhookId) => boolean
   /** Returns how many more should wait, for each webhook, and not more than `most` for all together. */
-  readonly sought: (most: number) => ReadonlyMap<WebhookId, number>
+  readonly wantedAhead: (most: number) => ReadonlyMap<WebhookId, number>
   /** Interrupts the attempts for a webhook, and releases the claims in its queue. */
   readonly cancel: (webhookId: WebhookId) => void
   /** Cancels all webhooks in a project. */
@@ -100,7 +100,7 @@ interface Lane {
   concurrency: number
   attemptMillis: number | undefined
   /** Whether none has failed since one was claimed while the webhook did not fail. */
-  isSmooth: boolean
+  isHealthy: boolean
 }
 
 const makeLane = (projectId: ProjectId): Lane => ({
@@ -110,7 +110,7 @@ const makeLane = (projectId: ProjectId): Lane => ({
   sending: 0,
   concurrency: 0,
   attemptMillis: undefined,
-  isSmooth: true,
+  isHealthy: true,
 })
 
 /**
@@ -119,7 +119,7 @@ const makeLane = (projectId: ProjectId): Lane => ({
  */
 export const makeInFlightAttempts = ({
   deliver,
-  mostQueued,
+  maxQueued,
   now,
   onEnd,
   release,
@@ -129,11 +129,11 @@ export const makeInFlightAttempts = ({
   const count = { all: 0, failing: 0, queued: 0 }
 
   /** Returns the maximum number of a webhook's waiting claims. */
-  const share = (): number => Math.floor(mostQueued / Math.max(1, lanes.size))
+  const share = (): number => Math.floor(maxQueued / Math.max(1, lanes.size))
 
   const laneOf = ({ webhook: { concurrency, failures, projectId, webhookId } }: Claim): Lane => {
     const lane = lanes.get(webhookId) ?? makeLane(projectId)
-    lane.isSmooth = failures === 0
+    lane.isHealthy = failures === 0
     lane.concurrency = concurrency
     lanes.set(webhookId, lane)
     return lane
@@ -158,7 +158,7 @@ export const makeInFlightAttempts = ({
       lane.fibers.delete(fiber)
       whenEnded(exit)
       if (lane.fibers.size === 0 && lane.queue.length === 0) lanes.delete(webhookId)
-      onEnd(webhookId, lane.isSmooth)
+      onEnd(webhookId, lane.isHealthy)
     })
   }
 
@@ -210,7 +210,7 @@ export const makeInFlightAttempts = ({
         lane.attemptMillis = smoothedMillis(lane.attemptMillis, now() - begin)
         startNext(lane)
       } else {
-        lane.isSmooth = false
+        lane.isHealthy = false
         left = empty(lane)
       }
     }
@@ -218,7 +218,7 @@ export const makeInFlightAttempts = ({
     keep(lane, claim, deliver(claim, onAnswer), (exit) => {
       const isDelivered = Exit.isSuccess(exit) && exit.value
       onAnswer(isDelivered)
-      lane.isSmooth &&= isDelivered
+      lane.isHealthy &&= isDelivered
       for (const one of left) releaseOne(lane, one)
     })
   }
@@ -252,11 +252,11 @@ export const makeInFlightAttempts = ({
       const lane = lanes.get(webhookId)
       return lane === undefined || isPrefetchLow(lane.queue.length, lane, share())
     },
-    sought: (most) => {
+    wantedAhead: (most) => {
       const wanted = new Map<WebhookId, number>()
       let left = most
       for (const [webhookId, lane] of lanes) {
-        const missing = lane.isSmooth ? wantedPrefetch(lane, share()) - lane.queue.length : 0
+        const missing = lane.isHealthy ? wantedPrefetch(lane, share()) - lane.queue.length : 0
         const more = Math.min(missing, left)
         if (more > 0) wanted.set(webhookId, more)
         left -= Math.max(0, more)
@@ -349,13 +349,13 @@ const startDeliveryLoop = Effect.fnUntraced(function* (
   const inFlight = makeInFlightAttempts({
     deliver: (claim, onAnswer) => fork(attemptDelivery(claim, rules, onAnswer)),
     release: (claim) => fork(Effect.uninterruptible(releaseClaim(claim, rules))),
-    onEnd: (webhookId, isSmooth) => {
+    onEnd: (webhookId, isHealthy) => {
       const isReason = inFlight.isLow(webhookId) && waking.settled(webhookId)
       const isAwaited = idlers.size > 0 && isEmpty()
-      if (isReason || !isSmooth || isFull || isAwaited) wake.openUnsafe()
+      if (isReason || !isHealthy || isFull || isAwaited) wake.openUnsafe()
     },
     now,
-    mostQueued: maxPrefetch(settings.maxInFlight),
+    maxQueued: maxPrefetch(settings.maxInFlight),
   })
 
   /** Claims due deliveries and starts them. Returns the time until there may be more; 0 for at once. */
@@ -366,7 +366,7 @@ const startDeliveryLoop = Effect.fnUntraced(function* (
     const room = claimBudget(inFlight.count(), settings.maxInFlight)
     isFull = room === undefined
     if (room === undefined) return undefined
-    const ahead = inFlight.sought(room.ahead)
+    const ahead = inFlight.wantedAhead(room.ahead)
     const limit = [...ahead.values()].reduce((sum, count) => sum + count, room.limit)
     // Callers arriving during the claim wait for the next one, because this one may miss their
     // deliveries.
@@ -503,7 +503,7 @@ export class Dispatcher extends Context.Service<
 
 const make = Effect.fnUntraced(function* (settings: DispatcherSettings) {
   const outbox = yield* Outbox
-  const faults = yield* Faults
+  const faults = yield* ErrorReporter
   // A loop lives in the scope it is started in.
   const services = Context.omit(Scope.Scope)(
     yield* Effect.context<Outbox | WebhookTransport | Scope.Scope>(),

@@ -279,7 +279,7 @@ export class Outbox extends Context.Service<
      */
     readonly publish: (
       event: Event,
-      once?: IdempotencyKey,
+      idempotency?: IdempotencyKey,
     ) => Effect.Effect<
       ReplayedResponse | void,
       ProjectNotFound | IdempotencyConflict | StoreUnavailable
@@ -292,7 +292,7 @@ export class Outbox extends Context.Service<
     readonly publishTo: (
       event: Event,
       webhookId: WebhookId,
-      once?: IdempotencyKey,
+      idempotency?: IdempotencyKey,
     ) => Effect.Effect<
       ReplayedResponse | void,
       WebhookNotFound | WebhookDisabled | IdempotencyConflict | StoreUnavailable
@@ -434,7 +434,7 @@ export class Outbox extends Context.Service<
     readonly replay: (
       webhook: WebhookRef,
       eventId: EventId,
-      once?: IdempotencyKey,
+      idempotency?: IdempotencyKey,
     ) => Effect.Effect<
       number | ReplayedResponse,
       WebhookNotFound | WebhookDisabled | IdempotencyConflict | StoreUnavailable
@@ -452,7 +452,7 @@ export class Outbox extends Context.Service<
     readonly replayMany: (
       webhook: WebhookRef,
       selection: ReplaySelection,
-      once?: IdempotencyKey,
+      idempotency?: IdempotencyKey,
     ) => Effect.Effect<
       ReplayPage | ReplayedResponse,
       WebhookNotFound | WebhookDisabled | EventNotFound | IdempotencyConflict | StoreUnavailable

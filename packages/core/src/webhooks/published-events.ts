@@ -74,7 +74,7 @@ const isLonger = (text: string, bytes: number): boolean =>
 const invalidData = (problem: string): InvalidInput => new InvalidInput({ field: "data", problem })
 
 /** How deep the data of an event may be nested: no reader of JSON has a limit below. */
-const mostLevels = 100
+const maxLevels = 100
 
 const brackets = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}]/gs
 
@@ -84,14 +84,14 @@ const isTooDeep = (json: string): boolean => {
   for (const [token] of json.matchAll(brackets)) {
     if (token === "[" || token === "{") level++
     if (token === "]" || token === "}") level--
-    if (level > mostLevels) return true
+    if (level > maxLevels) return true
   }
   return false
 }
 
 const tooDeep = new InvalidInput({
   field: "data",
-  problem: `must not be nested deeper than ${mostLevels - 1} levels`,
+  problem: `must not be nested deeper than ${maxLevels - 1} levels`,
 })
 
 // Nearly all events have no such number, and need not be looked at closely.
@@ -204,7 +204,7 @@ const makeActs = Effect.fnUntraced(function* (settings: EventsSettings) {
   return {
     publish: Effect.fnUntraced(function* (
       { data, projectId, type }: Decoded<typeof newEvent>,
-      { at, once, origin: { traceparent } }: ChangeContext,
+      { at, idempotency, origin: { traceparent } }: ChangeContext,
     ) {
       const reason = refusalOf(type)
       if (reason !== undefined) {
@@ -212,9 +212,9 @@ const makeActs = Effect.fnUntraced(function* (settings: EventsSettings) {
       }
       const id = newEventId(crypto, at)
       const event = yield* eventsMakeEvent({ id, projectId, type, at, data, traceparent }, settings)
-      const replayed = yield* outbox.publish(event, once)
+      const replayed = yield* outbox.publish(event, idempotency)
       if (replayed !== undefined) {
-        yield* notifyReplay({ once }, replayed)
+        yield* notifyReplay({ idempotency }, replayed)
         return EventId(replayed.answer)
       }
       yield* hooks.event(event)

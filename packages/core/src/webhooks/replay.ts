@@ -136,34 +136,41 @@ export const replaySelection = ({
 interface ReplayCall {
   readonly webhook: WebhookRef
   readonly selection: ReplaySelection
-  readonly once: IdempotencyKey | undefined
+  readonly idempotency: IdempotencyKey | undefined
 }
 
 /** Sends events again, by one page or all pages. */
 export const makeReplays = (outbox: Pick<Outbox["Service"], "replayMany">) => {
-  const page = Effect.fnUntraced(function* ({ once: given, selection, webhook }: ReplayCall) {
-    const once = selection.isDryRun ? undefined : given
+  const page = Effect.fnUntraced(function* ({
+    idempotency: given,
+    selection,
+    webhook,
+  }: ReplayCall) {
+    const idempotency = selection.isDryRun ? undefined : given
     const sent = yield* outbox
-      .replayMany(webhook, selection, once)
+      .replayMany(webhook, selection, idempotency)
       .pipe(
         Effect.catchTag(
           "EventNotFound",
           () => new InvalidInput({ field: "after", problem: notKept }),
         ),
       )
-    yield* notifyReplay({ once }, sent)
+    yield* notifyReplay({ idempotency }, sent)
     return isReplayedResponse(sent) ? parseReplayPage(sent.answer) : sent
   })
 
   const all = Effect.fnUntraced(function* (call: ReplayCall) {
-    const { once, selection, webhook } = call
+    const { idempotency, selection, webhook } = call
     let { next, replayed } = yield* page(call)
     while (next !== undefined) {
       const following = yield* page({
         webhook,
         selection: { ...selection, position: next },
         // A repetition of the call sends the same pages, so it has the same keys.
-        once: once && { ...once, key: digestOf(`${once.key} ${formatReplayCursor(next)}`) },
+        idempotency: idempotency && {
+          ...idempotency,
+          key: digestOf(`${idempotency.key} ${formatReplayCursor(next)}`),
+        },
       })
       replayed += following.replayed
       next = following.next

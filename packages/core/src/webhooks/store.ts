@@ -77,7 +77,7 @@ export class WebhookStore extends Context.Service<
     readonly add: (
       webhook: StoredWebhook,
       limit: number,
-      occasion: ChangeContext,
+      context: ChangeContext,
     ) => Effect.Effect<
       ReplayedResponse | void,
       ProjectNotFound | WebhookLimitReached | IdempotencyConflict | StoreUnavailable
@@ -102,7 +102,7 @@ export class WebhookStore extends Context.Service<
       projectId: ProjectId,
       webhookId: WebhookId,
       rotation: { readonly secret: StoredSecret; readonly previousUntil: number },
-      occasion: ChangeContext,
+      context: ChangeContext,
     ) => Effect.Effect<
       ReplayedResponse | void,
       WebhookNotFound | IdempotencyConflict | StoreUnavailable
@@ -113,7 +113,7 @@ export class WebhookStore extends Context.Service<
       projectId: ProjectId,
       webhookId: WebhookId,
       key: StoredSecret,
-      occasion: ChangeContext,
+      context: ChangeContext,
     ) => Effect.Effect<StoredSecret, WebhookNotFound | StoreUnavailable>
 
     /**
@@ -124,7 +124,7 @@ export class WebhookStore extends Context.Service<
     readonly update: (
       webhook: WebhookRef,
       change: WebhookChange,
-      occasion: ChangeContext,
+      context: ChangeContext,
     ) => Effect.Effect<
       ReplayedResponse | void,
       WebhookConflict | IdempotencyConflict | StoreUnavailable
@@ -134,7 +134,7 @@ export class WebhookStore extends Context.Service<
     readonly enable: (
       projectId: ProjectId,
       webhookId: WebhookId,
-      occasion: ChangeContext,
+      context: ChangeContext,
     ) => Effect.Effect<
       ReplayedResponse | void,
       WebhookNotFound | IdempotencyConflict | StoreUnavailable
@@ -147,7 +147,7 @@ export class WebhookStore extends Context.Service<
     readonly remove: (
       projectId: ProjectId,
       webhookId: WebhookId,
-      occasion: ChangeContext,
+      context: ChangeContext,
     ) => Effect.Effect<
       ReplayedResponse | void,
       WebhookNotFound | IdempotencyConflict | StoreUnavailable

@@ -451,9 +451,12 @@ export const makeRegistry = Effect.fnUntraced(function* ({
           ...(progress.get(webhookId) ?? noProgress),
           at: context.at,
         })
-        const once = context.once && { ...context.once, answer: JSON.stringify(updated) }
+        const idempotency = context.idempotency && {
+          ...context.idempotency,
+          answer: JSON.stringify(updated),
+        }
         // The webhook may have been disabled even if the store does not say so.
-        const replayed = yield* store.update(ids, change, { ...context, once }).pipe(
+        const replayed = yield* store.update(ids, change, { ...context, idempotency }).pipe(
           Effect.tap((known) => (known === undefined ? stop : notifyReplay(context, known))),
           Effect.tapErrorTag("StoreUnavailable", () => stop),
           Effect.uninterruptible,
@@ -461,7 +464,7 @@ export const makeRegistry = Effect.fnUntraced(function* ({
         return replayed === undefined ? updated : parseHealth(replayed)
       })
       const answered = (missing: WebhookNotFound) =>
-        context.once === undefined
+        context.idempotency === undefined
           ? Effect.fail(missing)
           : // Nothing is left to enable, but the store knows what the first request has answered.
             Effect.flatMap(store.enable(projectId, webhookId, context), (known) =>

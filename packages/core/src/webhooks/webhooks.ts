@@ -97,33 +97,37 @@ const makeRedelivery = Effect.gen(function* () {
 
     replay: Effect.fnUntraced(function* (
       { eventId, ...webhook }: Decoded<typeof oneReplay>,
-      { once }: ChangeContext,
+      { idempotency }: ChangeContext,
     ) {
-      const replayed = yield* outbox.replay(webhook, eventId, once)
+      const replayed = yield* outbox.replay(webhook, eventId, idempotency)
       if (typeof replayed === "number") return replayed > 0
-      yield* notifyReplay({ once }, replayed)
+      yield* notifyReplay({ idempotency }, replayed)
       return Number(replayed.answer) > 0
     }),
 
     replayPage: Effect.fnUntraced(function* (
       { projectId, webhookId, ...asked }: Decoded<typeof replayPage>,
-      { once }: ChangeContext,
+      { idempotency }: ChangeContext,
     ) {
       const webhook = { projectId, webhookId }
       const selection = replaySelection(asked)
-      const { next, replayed } = yield* replays.page({ webhook, selection, once })
+      const { next, replayed } = yield* replays.page({ webhook, selection, idempotency })
       return { replayed, next: next && formatReplayCursor(next) }
     }),
 
     replayMany: (
       { projectId, webhookId, ...asked }: Decoded<typeof manyReplays>,
-      { once }: ChangeContext,
+      { idempotency }: ChangeContext,
     ) =>
-      replays.all({ webhook: { projectId, webhookId }, selection: replaySelection(asked), once }),
+      replays.all({
+        webhook: { projectId, webhookId },
+        selection: replaySelection(asked),
+        idempotency,
+      }),
 
     ping: Effect.fnUntraced(function* (
       { projectId, webhookId }: WebhookRef,
-      { at, once }: ChangeContext,
+      { at, idempotency }: ChangeContext,
     ) {
       const event = makeEvent({
         id: newEventId(crypto, at),
@@ -132,9 +136,9 @@ const makeRedelivery = Effect.gen(function* () {
         at,
         data: { project_id: projectId, webhook_id: webhookId },
       })
-      const replayed = yield* outbox.publishTo(event, webhookId, once)
+      const replayed = yield* outbox.publishTo(event, webhookId, idempotency)
       if (replayed !== undefined) {
-        yield* notifyReplay({ once }, replayed)
+        yield* notifyReplay({ idempotency }, replayed)
         return EventId(replayed.answer)
       }
       yield* hooks.event(event)

@@ -4,7 +4,12 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { describe, expect } from "vitest"
 import { StoreUnavailable } from "../../src/base/errors.ts"
-import { type Fault, Faults, faultsLayer, makeOutageReporter } from "../../src/base/faults.ts"
+import {
+  type Fault,
+  ErrorReporter,
+  errorReporterLayer,
+  makeOutageReporter,
+} from "../../src/base/faults.ts"
 import { hostLoggerLayer } from "../../src/telemetry/host-logger.ts"
 import { recordingLogger } from "../support/logger.ts"
 import { test } from "../support/test.ts"
@@ -17,11 +22,11 @@ const reporting = Effect.gen(function* () {
   const faults: Array<Fault> = []
   const services = yield* Layer.build(
     Layer.provideMerge(
-      faultsLayer({ onError: (fault) => void faults.push(fault) }),
+      errorReporterLayer({ onError: (fault) => void faults.push(fault) }),
       hostLoggerLayer(logger),
     ),
   )
-  const { failed, succeeded } = makeOutageReporter(Context.get(services, Faults), message)
+  const { failed, succeeded } = makeOutageReporter(Context.get(services, ErrorReporter), message)
   return {
     failed: (cause: Cause.Cause<StoreUnavailable>) =>
       Effect.provideContext(failed(cause), services),

@@ -22,7 +22,7 @@ import { Outbox } from "../../src/webhooks/outbox.ts"
 import { WebhookStore } from "../../src/webhooks/store.ts"
 import { test } from "../support/test.ts"
 
-const { apiKey, change, event, in2027, occasion, once, u1, makeWebhook } = Fixture
+const { apiKey, change, event, in2027, context, idempotency, u1, makeWebhook } = Fixture
 
 type StoreLayer = Layer.Layer<StorePorts, unknown>
 
@@ -85,7 +85,7 @@ const all = { within: "all", after: undefined, limit: 10 } as const
 test("lists projects of all cells in pages, in the order of their ids", function* () {
   const { store } = yield* cellsOn()
   const ids = Array.from({ length: 25 }, (_, index) => ProjectId(`p${100 + index}`))
-  yield* Effect.forEach(ids.toReversed(), (id) => store.createProject(id, occasion))
+  yield* Effect.forEach(ids.toReversed(), (id) => store.createProject(id, context))
   const found: Array<ProjectId> = []
   for (;;) {
     const page = yield* store.listProjects({ ...all, after: found.at(-1), limit: 4 })
@@ -102,10 +102,10 @@ test("a deletion that has stopped halfway is completed by its repetition", funct
     deleteProject: (...asked) => (isDown ? down : own.deleteProject(...asked)),
   }))
   const { ids, keys, store } = yield* cellsOn({ first: failing })
-  yield* store.createProject(p1, occasion)
+  yield* store.createProject(p1, context)
   const key = apiKey("a token", p1)
-  yield* keys.add(key, occasion)
-  const deletion = store.deleteProject(p1, { ...occasion, once: once() })
+  yield* keys.add(key, context)
+  const deletion = store.deleteProject(p1, { ...context, idempotency: idempotency() })
   isDown = true
   expect((yield* Effect.flip(deletion))._tag).toBe("StoreUnavailable")
   // Whatever becomes of it, no key opens it any more.
@@ -119,15 +119,15 @@ test("a deletion that has stopped halfway is completed by its repetition", funct
 
 test("changes no project if the idempotency key belongs to another request", function* () {
   const { ids, store } = yield* cellsOn()
-  const key = once()
-  yield* store.createProject(p1, { ...occasion, once: key })
-  const other = { ...occasion, once: { ...key, fingerprint: "another" } }
+  const key = idempotency()
+  yield* store.createProject(p1, { ...context, idempotency: key })
+  const other = { ...context, idempotency: { ...key, fingerprint: "another" } }
   const refusal = { _tag: "IdempotencyMismatch" }
   expect(yield* Effect.flip(store.createProject(p2, other))).toMatchObject(refusal)
   expect((yield* Effect.flip(store.findProject(p2)))._tag).toBe("ProjectNotFound")
-  const granting = once()
-  yield* store.grant({ ...change(p1), userId: u1, endDate: in2027, once: granting })
-  const deletion = { ...occasion, once: { ...granting, fingerprint: "another" } }
+  const granting = idempotency()
+  yield* store.grant({ ...change(p1), userId: u1, endDate: in2027, idempotency: granting })
+  const deletion = { ...context, idempotency: { ...granting, fingerprint: "another" } }
   expect(yield* Effect.flip(store.deleteProject(p1, deletion))).toMatchObject(refusal)
   expect(yield* ids).toEqual([p1])
 })
@@ -139,7 +139,7 @@ test("completes a creation that has stopped halfway when it is repeated", functi
     createProject: (...asked) => (isDown ? down : own.createProject(...asked)),
   }))
   const { ids, store } = yield* cellsOn({ home })
-  const creation = store.createProject(p1, { ...occasion, once: once() })
+  const creation = store.createProject(p1, { ...context, idempotency: idempotency() })
   expect((yield* Effect.flip(creation))._tag).toBe("StoreUnavailable")
   expect(yield* ids).toEqual([])
   isDown = false
@@ -164,8 +164,8 @@ test("claims from a cell that answers while another does not", function* () {
     leaseMillis: 1000,
   })
   for (const projectId of [p1, p2]) {
-    yield* store.createProject(projectId, occasion)
-    yield* webhooks.add(makeWebhook(projectId), 10, occasion)
+    yield* store.createProject(projectId, context)
+    yield* webhooks.add(makeWebhook(projectId), 10, context)
     for (let n = 0; n < 10; n++) yield* outbox.publish(event(projectId))
   }
   const projectsOf = Effect.map(claim, ({ claims }) =>
@@ -180,8 +180,8 @@ test("claims from a cell that answers while another does not", function* () {
 
 test("follows the feed of each cell by itself", function* () {
   const { feed, store } = yield* cellsOn()
-  yield* store.createProject(p1, occasion)
-  yield* store.createProject(p2, occasion)
+  yield* store.createProject(p1, context)
+  yield* store.createProject(p2, context)
   const size = { events: 10, bytes: 1000 }
   const here = yield* feed.read([p1], "now", size)
   const expired = yield* Effect.flip(feed.read([p2], here.cursor, size))
@@ -194,13 +194,13 @@ test("announces ends in all cells, each watched since the first sweep that reach
   const { store } = yield* cellsOn()
   const expiry = store.expiry ?? expect.fail("no expiry")
   const since = yield* expiry.watch([Millis(0)])
-  const judge = makeDecideAnnouncement({ leads: reminderLeads([]), since })
-  const ended = Effect.map(expiry.sweep(10, judge), ({ events }) =>
+  const decide = makeDecideAnnouncement({ leads: reminderLeads([]), since })
+  const ended = Effect.map(expiry.sweep(10, decide), ({ events }) =>
     events.map(({ projectId }) => projectId).toSorted(),
   )
   expect(yield* ended).toEqual([])
   for (const projectId of [p1, p2]) {
-    yield* store.createProject(projectId, occasion)
+    yield* store.createProject(projectId, context)
     yield* store.grant({ ...change(projectId), userId: u1, endDate: EndDate(5000) })
   }
   yield* TestClock.adjust("10 seconds")

@@ -11,15 +11,15 @@ import { Observer } from "../../src/telemetry/observer.ts"
 import { Outbox } from "../../src/webhooks/outbox.ts"
 import { WebhookStore } from "../../src/webhooks/store.ts"
 
-const { event, makeWebhook, occasion, p1 } = Fixture
+const { event, makeWebhook, context, p1 } = Fixture
 
 /** Settles an attempt in the store of all processes. */
 const settled = (isDelivered: boolean) =>
   Effect.gen(function* () {
     const outbox = yield* Outbox
     const webhook = makeWebhook(p1)
-    yield* (yield* MembershipStore).createProject(p1, occasion)
-    yield* (yield* WebhookStore).add(webhook, 100, occasion)
+    yield* (yield* MembershipStore).createProject(p1, context)
+    yield* (yield* WebhookStore).add(webhook, 100, context)
     yield* outbox.publishTo(event(p1), webhook.id)
     const attempt = {
       at: 0,

@@ -5,7 +5,7 @@ import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
 import * as FastCheck from "fast-check"
 import { describe, expect, it } from "vitest"
-import { Faults } from "../../src/base/faults.ts"
+import { ErrorReporter } from "../../src/base/faults.ts"
 import { CursorExpired, FeedStore } from "../../src/events/feed-store.ts"
 import type { ListenerMessage } from "../../src/events/listeners.ts"
 import { makeEventStream } from "../../src/http/events.ts"
@@ -225,7 +225,7 @@ describe("a stream of events", () => {
       receive: (receiver: (message: ListenerMessage) => void) => receiver(message),
       close: Effect.void,
     }
-    const stream = makeEventStream({ faults: yield* Faults, run: Effect.runPromise })
+    const stream = makeEventStream({ faults: yield* ErrorReporter, run: Effect.runPromise })
     const response = stream({ listener, signal: undefined, retryMillis: 2000, requestId: "r1" })
     const iterator = read(response)
     expect(yield* take(iterator)).toBe("retry: 10000\n\n")

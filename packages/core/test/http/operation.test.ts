@@ -531,7 +531,7 @@ describe("an idempotency key", () => {
     const performing = performWithIdempotency(call, (inner) =>
       Effect.sync(() => {
         performed.push(inner)
-        if (isKnown) inner.once?.onReplay?.()
+        if (isKnown) inner.idempotency?.onReplay?.()
         return { message: "Done.", data: null }
       }),
     )
@@ -539,7 +539,7 @@ describe("an idempotency key", () => {
   }
 
   const onceOf = async (request: Partial<ApiRequest>) =>
-    (await perform(keyed(request))).performed[0]?.once
+    (await perform(keyed(request))).performed[0]?.idempotency
 
   it.each([
     ["a", "a"],

@@ -7,7 +7,7 @@ import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
 import { hostOrigin } from "../../src/base/change-context.ts"
 import { StoreUnavailable } from "../../src/base/errors.ts"
-import { faultsLayer } from "../../src/base/faults.ts"
+import { errorReporterLayer } from "../../src/base/faults.ts"
 import * as Setting from "../../src/base/setting.ts"
 import { type ApiKeyId, ProjectId } from "../../src/base/values.ts"
 import { digestToken } from "../../src/keys/api-key.ts"
@@ -61,7 +61,7 @@ const test = (
   const state = makeState()
   const layer = ApiKeys.layer(Setting.parse(apiKeysOptions, options)).pipe(
     Layer.provideMerge(watchedStore(state)),
-    Layer.provide(faultsLayer({ onError: ({ message }) => state.faults.push(message) })),
+    Layer.provide(errorReporterLayer({ onError: ({ message }) => state.faults.push(message) })),
   )
   const run = Effect.gen(function* () {
     yield* (yield* MembershipStore).createProject(ProjectId("p1"), { origin: hostOrigin, at: 0 })

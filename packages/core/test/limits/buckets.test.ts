@@ -161,7 +161,7 @@ describe("a bucket table", () => {
   const minute = 60_000_000
   const perMinute = bucketPolicy({ limit: 100, window: Millis(60_000) })
   const policies = { address: perMinute, key: perMinute, burst: perMinute }
-  const once = bucketPolicy({ limit: 1, window: Millis(60_000) })
+  const idempotency = bucketPolicy({ limit: 1, window: Millis(60_000) })
   const after = (micros: number): Micros => Micros(start + micros)
 
   const addressOnly = (address: string): LimitedClient => ({ address, keyId: undefined })
@@ -211,7 +211,7 @@ describe("a bucket table", () => {
     "takes from all buckets of a client or from none: %s",
     (name) => {
       const table = makeBucketTable()
-      const mixed = { ...policies, [name]: once }
+      const mixed = { ...policies, [name]: idempotency }
       const admitted = table.take(client("a"), mixed, start)
       expect(admitted.admitted).toBe(true)
       expect(table.take(client("a"), mixed, start)).toEqual({ ...admitted, admitted: false })
@@ -228,10 +228,14 @@ describe("a bucket table", () => {
   it("keeps nothing of a client whose first request is refused", () => {
     const table = makeBucketTable()
     const one = client("one")
-    table.take(one, { address: once, key: once, burst: once }, start)
+    table.take(one, { address: idempotency, key: idempotency, burst: idempotency }, start)
     const refused = [
-      table.take({ ...one, address: "other" }, { ...policies, key: once }, start),
-      table.take({ ...one, keyId: ApiKeyId("other") }, { ...policies, address: once }, start),
+      table.take({ ...one, address: "other" }, { ...policies, key: idempotency }, start),
+      table.take(
+        { ...one, keyId: ApiKeyId("other") },
+        { ...policies, address: idempotency },
+        start,
+      ),
     ]
     expect(refused.map(({ admitted }) => admitted)).toEqual([false, false])
     expect(table.size()).toBe(2)

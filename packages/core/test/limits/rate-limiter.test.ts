@@ -7,7 +7,7 @@ import { TestClock } from "effect/testing"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { StoreUnavailable } from "../../src/base/errors.ts"
-import { Faults } from "../../src/base/faults.ts"
+import { ErrorReporter } from "../../src/base/faults.ts"
 import * as Setting from "../../src/base/setting.ts"
 import { Micros, Millis, currentMoment, toMicros } from "../../src/base/time.ts"
 import { ApiKeyId } from "../../src/base/values.ts"
@@ -347,7 +347,7 @@ describe("if the store is down", () => {
     "it is reported with its %s, and the request is limited without it",
     function* ([, take, expected]) {
       const reported: Array<readonly [string, string, unknown]> = []
-      const faults = Layer.succeed(Faults, {
+      const faults = Layer.succeed(ErrorReporter, {
         failure: (text, cause) => Effect.sync(() => void reported.push(["failure", text, cause])),
         defect: (text, cause) =>
           Effect.sync(() => void reported.push(["defect", text, Cause.squash(cause)])),
@@ -388,7 +388,7 @@ describe("the fields of the IETF draft", () => {
 
   const [ofKnown, ofAddress] = [pkOf("key"), pkOf("203.0.113.7")]
   const policy = '"key";q=100;w=60, "burst";q=20;w=1, "address";q=300;w=60'
-  const once = { limit: 1, window: "1 minute" } as const
+  const idempotency = { limit: 1, window: "1 minute" } as const
 
   test("are not sent by default", function* () {
     expect((yield* limiterWith()).fieldsOf).toBeUndefined()
@@ -427,7 +427,7 @@ describe("the fields of the IETF draft", () => {
         [
           `of the wait for one request more, ${count} of 1`,
           count,
-          { perKey: once, burst: { ...once, limit: 7 } },
+          { perKey: idempotency, burst: { ...idempotency, limit: 7 } },
           known,
           '"key";q=1;w=60, "burst";q=7;w=60, "address";q=300;w=60',
           `"key";r=0;t=60;${ofKnown}`,

@@ -295,12 +295,12 @@ describe("end dates passed in process", () => {
 describe("the date of an extension", () => {
   it("is too late if and only if it is not later than now, unless it may have been made before", () => {
     const dated = { endDate: EndDate(1_800_000_000_000), dryRun: false }
-    const once = { owner: "", key: "k", fingerprint: "f" }
-    expect(isTooLate(dated, { at: dated.endDate - 1, once: undefined })).toBe(false)
+    const idempotency = { owner: "", key: "k", fingerprint: "f" }
+    expect(isTooLate(dated, { at: dated.endDate - 1, idempotency: undefined })).toBe(false)
     for (const at of [dated.endDate, dated.endDate + 1]) {
-      expect(isTooLate(dated, { at, once: undefined })).toBe(true)
-      expect(isTooLate(dated, { at, once })).toBe(false)
-      expect(isTooLate({ ...dated, dryRun: true }, { at, once })).toBe(true)
+      expect(isTooLate(dated, { at, idempotency: undefined })).toBe(true)
+      expect(isTooLate(dated, { at, idempotency })).toBe(false)
+      expect(isTooLate({ ...dated, dryRun: true }, { at, idempotency })).toBe(true)
     }
     expect(endDateNotInFuture).toMatchObject({
       _tag: "EndDateNotInFuture",

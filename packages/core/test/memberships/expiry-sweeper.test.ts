@@ -155,7 +155,7 @@ describe("expiry", () => {
       { expiry: {}, onError },
       ({ sweep, watch }) => ({
         watch: (leads) => failing(watch(leads)),
-        sweep: (limit, judge) => failing(sweep(limit, judge)),
+        sweep: (limit, decide) => failing(sweep(limit, decide)),
       }),
     )
     yield* TestClock.adjust("3 seconds")

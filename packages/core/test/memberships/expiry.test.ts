@@ -158,7 +158,7 @@ describe("the time at which an end date was set", () => {
 })
 
 describe("the event of an announcement", () => {
-  const judge = makeDecideAnnouncement({ leads: reminderLeads([Millis(hour)]), since: 0 })
+  const decide = makeDecideAnnouncement({ leads: reminderLeads([Millis(hour)]), since: 0 })
   const candidate = {
     projectId: ProjectId("p1"),
     userId: UserId("1001"),
@@ -174,14 +174,14 @@ describe("the event of an announcement", () => {
     const type = `membership.${action}`
     const data = `"project_id":"p1","user_id":"1001","end_date":"1970-01-01T10:00:00.000Z"${more}`
     const head = `{"type":"${type}","timestamp":"1970-01-01T${timestamp}","data":{${data}`
-    expect(judge(candidate, hours * hour)).toMatchObject({
+    expect(decide(candidate, hours * hour)).toMatchObject({
       announcement: { action, lead: before, event: { type, at: hours * hour, head } },
     })
   })
 
   it("has an id by its time and what it announces", () => {
     const idOf = (parts: Partial<typeof candidate>, hours = 9) =>
-      judge({ ...candidate, ...parts }, hours * hour).announcement?.event.id
+      decide({ ...candidate, ...parts }, hours * hour).announcement?.event.id
     expect(idOf({})).toBe(idOf({}))
     const all = [
       idOf({}),

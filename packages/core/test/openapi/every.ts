@@ -73,10 +73,10 @@ export const causeErrors = async (): Promise<void> => {
     await send({ headers: form, body: { _tag: "Bytes", bytes } }, "1001")
     await tenure.memberships.createProject("1001")
     await send({ headers, query: "limit=0" })
-    const once = { ...headers, "idempotency-key": "one" }
+    const idempotency = { ...headers, "idempotency-key": "one" }
     const url = "https://receiver.example/"
-    await send({ headers: once, body: { _tag: "Parsed", value: { url } } })
-    await send({ headers: once, body: { _tag: "Parsed", value: { url } } })
+    await send({ headers: idempotency, body: { _tag: "Parsed", value: { url } } })
+    await send({ headers: idempotency, body: { _tag: "Parsed", value: { url } } })
     await tenure.close()
     await send({ headers })
   })

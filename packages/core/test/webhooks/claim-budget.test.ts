@@ -114,17 +114,22 @@ describe("the rate of a webhook", () => {
 })
 
 describe("the queue of a webhook", () => {
-  const sought = (concurrency: number, attemptMillis: number | undefined, most = 64) =>
+  const wantedAhead = (concurrency: number, attemptMillis: number | undefined, most = 64) =>
     wantedPrefetch({ concurrency, attemptMillis }, most)
 
   it("is as long as the attempts of a tenth of a second, and as all queues may be together", () => {
-    expect([sought(16, 25), sought(16, 0.2), sought(16, 50), sought(4, 100)]).toEqual([
-      64, 64, 32, 4,
-    ])
+    expect([
+      wantedAhead(16, 25),
+      wantedAhead(16, 0.2),
+      wantedAhead(16, 50),
+      wantedAhead(4, 100),
+    ]).toEqual([64, 64, 32, 4])
   })
 
   it("is empty if the webhook is slow, or nothing is known of it", () => {
-    expect([sought(16, 1601), sought(4, 15_000), sought(16, undefined)]).toEqual([0, 0, 0])
+    expect([wantedAhead(16, 1601), wantedAhead(4, 15_000), wantedAhead(16, undefined)]).toEqual([
+      0, 0, 0,
+    ])
   })
 
   it("never gets longer because attempts take longer, and drains in time", () => {
@@ -135,8 +140,8 @@ describe("the queue of a webhook", () => {
         durations,
         durations,
         (concurrency, millis, more) => {
-          const length = sought(concurrency, millis, 1_000_000)
-          expect(sought(concurrency, millis + more, 1_000_000)).toBeLessThanOrEqual(length)
+          const length = wantedAhead(concurrency, millis, 1_000_000)
+          expect(wantedAhead(concurrency, millis + more, 1_000_000)).toBeLessThanOrEqual(length)
           expect((length * millis) / concurrency).toBeLessThanOrEqual(maxPrefetchMillis)
         },
       ),

@@ -5,7 +5,7 @@ import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import fc from "fast-check"
 import { hostOrigin } from "../../src/base/change-context.ts"
-import { faultsLayer } from "../../src/base/faults.ts"
+import { errorReporterLayer } from "../../src/base/faults.ts"
 import * as Setting from "../../src/base/setting.ts"
 import { ProjectId } from "../../src/base/values.ts"
 import { MembershipStore } from "../../src/memberships/store.ts"
@@ -221,13 +221,13 @@ describe("the option", () => {
 describe("webhooks with encryption", () => {
   const storesWith = (encryption: Given) => Layer.provideMerge(encrypted(encryption), memory())
   const stores = storesWith(first)
-  const occasion = { origin: hostOrigin, at: 0 }
+  const context = { origin: hostOrigin, at: 0 }
 
   /** Stores a secret of a webhook that no key of the tests decrypts. */
   const breakSecret = (webhookId: WebhookId, secretOf: string) =>
     WebhookStore.use((store) => {
       const rotation = { secret: StoredSecret(secretOf), previousUntil: 0 }
-      return store.rotateSecret(projectId, webhookId, rotation, occasion)
+      return store.rotateSecret(projectId, webhookId, rotation, context)
     })
 
   let isAway = false
@@ -305,7 +305,7 @@ describe("webhooks with encryption", () => {
       const before = yield* store.find(projectId, id)
       const sealed = StoredSecret("enc_k9_AAAA")
       const settings = { ...before, headers: { names: ["x-shop"], sealed } }
-      yield* store.update(ids, { expected: before, settings, changes: [] }, occasion)
+      yield* store.update(ids, { expected: before, settings, changes: [] }, context)
       yield* sending
       expect(sent).toHaveLength(1)
       const problem = expect.stringContaining('no valid encryption key "k9"')
@@ -322,7 +322,7 @@ describe("webhooks with encryption", () => {
 
   it.effect("a secret that cannot be read fails its own deliveries only, and sends nothing", () => {
     const faults: Array<unknown> = []
-    const faulty = faultsLayer({ onError: ({ cause }) => void faults.push(cause) })
+    const faulty = errorReporterLayer({ onError: ({ cause }) => void faults.push(cause) })
     return dispatching(
       function* ({ sent }) {
         const broken = yield* addWebhook()

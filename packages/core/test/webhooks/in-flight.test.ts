@@ -44,7 +44,7 @@ const attempts = Effect.gen(function* () {
     release: ({ lease }) => fork(Effect.sync(() => void released.push(lease))),
     onEnd: (...end) => void ended.push(end),
     now: () => time.now,
-    mostQueued: 64,
+    maxQueued: 64,
   })
   let count = 0
   /** Adds claims. Returns their leases. */
@@ -184,7 +184,7 @@ describe("a queue", () => {
     time.now += 1
     yield* answer(second)
     expect([started.length, released]).toEqual([5, leases.slice(5)])
-    expect(inFlight.sought(64)).toEqual(new Map())
+    expect(inFlight.wantedAhead(64)).toEqual(new Map())
   })
 
   test("of a webhook that hangs is given back by the next claim", function* (all) {
@@ -203,16 +203,16 @@ describe("a queue", () => {
     const { add, answer, inFlight, time } = all
     const [first] = add(one, 6)
     const [slow] = add(other)
-    expect(inFlight.sought(64)).toEqual(new Map())
+    expect(inFlight.wantedAhead(64)).toEqual(new Map())
     time.now += 20
     yield* answer(first)
-    expect(inFlight.sought(64)).toEqual(new Map([[one, 19]]))
-    expect(inFlight.sought(16)).toEqual(new Map([[one, 16]]))
+    expect(inFlight.wantedAhead(64)).toEqual(new Map([[one, 19]]))
+    expect(inFlight.wantedAhead(16)).toEqual(new Map([[one, 16]]))
     expect(inFlight.isLow(one)).toBe(true)
     add(one, 10)
     expect(inFlight.isLow(one)).toBe(false)
     yield* answer(slow, false)
-    expect(inFlight.sought(64).has(other)).toBe(false)
+    expect(inFlight.wantedAhead(64).has(other)).toBe(false)
   })
 
   test("is empty after interruptAll, and all attempts have ended", function* (all) {

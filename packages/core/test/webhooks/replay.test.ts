@@ -129,10 +129,10 @@ describe("a selection", () => {
 const logOf = (count: number) => {
   const calls: Array<ReplaySelection & { readonly key: string | undefined }> = []
   const answers = new Map<string, string>()
-  const replayMany = (_: unknown, selection: ReplaySelection, once?: IdempotencyKey) =>
+  const replayMany = (_: unknown, selection: ReplaySelection, idempotency?: IdempotencyKey) =>
     Effect.suspend((): Effect.Effect<ReplayPage | ReplayedResponse, EventNotFound> => {
-      calls.push({ ...selection, key: once?.key })
-      const answer = once && answers.get(once.key)
+      calls.push({ ...selection, key: idempotency?.key })
+      const answer = idempotency && answers.get(idempotency.key)
       if (answer !== undefined) return Effect.succeed(replayedResponse(answer))
       const { position } = selection
       const from = position === undefined ? 0 : Number(position.after.slice(-12))
@@ -140,7 +140,7 @@ const logOf = (count: number) => {
       const to = Math.min(count, from + 2)
       const next = to < count ? { after: idOf(to), until: idOf(count) } : undefined
       const page: ReplayPage = { replayed: to - from, next }
-      if (once !== undefined) answers.set(once.key, formatReplayPage(page))
+      if (idempotency !== undefined) answers.set(idempotency.key, formatReplayPage(page))
       return Effect.succeed(page)
     })
   return { calls, replays: makeReplays({ replayMany }) }
@@ -165,7 +165,7 @@ describe("all pages", () => {
   it.effect("send each event once, and count them", () =>
     Effect.gen(function* () {
       const { calls, replays } = logOf(5)
-      expect(yield* replays.all({ webhook, selection, once: undefined })).toBe(5)
+      expect(yield* replays.all({ webhook, selection, idempotency: undefined })).toBe(5)
       const same = { ...selection, key: undefined }
       expect(calls).toEqual([
         same,
@@ -179,7 +179,7 @@ describe("all pages", () => {
     Effect.gen(function* () {
       const { calls, replays } = logOf(5)
       let repeated = 0
-      const call = { webhook, selection, once: onceWith(() => repeated++) }
+      const call = { webhook, selection, idempotency: onceWith(() => repeated++) }
       expect(yield* replays.all(call)).toBe(5)
       expect(repeated).toBe(0)
       expect(yield* replays.all(call)).toBe(5)
@@ -189,7 +189,7 @@ describe("all pages", () => {
       expect(new Set(keys).size).toBe(3)
       expect(keys.slice(3)).toEqual(keys.slice(0, 3))
       // Another call, on the same events, has others.
-      yield* replays.all({ ...call, once: { ...call.once, key: "l" } })
+      yield* replays.all({ ...call, idempotency: { ...call.idempotency, key: "l" } })
       expect(new Set(calls.map(({ key }) => key)).size).toBe(6)
     }),
   )
@@ -200,12 +200,12 @@ describe("a page", () => {
     Effect.gen(function* () {
       let repeated = 0
       const { replays } = logOf(3)
-      const call = { webhook, selection, once: onceWith(() => repeated++) }
+      const call = { webhook, selection, idempotency: onceWith(() => repeated++) }
       const first = yield* replays.page(call)
       expect(first).toEqual({ replayed: 2, next: { after: idOf(2), until: idOf(3) } })
       expect(yield* replays.page(call)).toEqual(first)
       const last = { ...call, selection: { ...selection, position: first.next } }
-      const other = { ...last, once: { ...call.once, key: "other" } }
+      const other = { ...last, idempotency: { ...call.idempotency, key: "other" } }
       expect(yield* replays.page(other)).toEqual({ replayed: 1, next: undefined })
       expect(yield* replays.page(other)).toEqual({ replayed: 1, next: undefined })
       expect(repeated).toBe(2)
@@ -216,7 +216,7 @@ describe("a page", () => {
     Effect.gen(function* () {
       const { calls, replays } = logOf(1)
       const counting = { ...selection, isDryRun: true }
-      yield* replays.page({ webhook, selection: counting, once: onceWith() })
+      yield* replays.page({ webhook, selection: counting, idempotency: onceWith() })
       expect(calls).toEqual([{ ...counting, key: undefined }])
     }),
   )
@@ -224,7 +224,7 @@ describe("a page", () => {
   it.effect("cannot go on after an event that is not kept any more", () =>
     Effect.gen(function* () {
       const gone = { ...selection, position: { after: idOf(9), until: idOf(9) } }
-      const page = logOf(1).replays.page({ webhook, selection: gone, once: undefined })
+      const page = logOf(1).replays.page({ webhook, selection: gone, idempotency: undefined })
       expect(yield* Effect.flip(page)).toMatchObject({ _tag: "InvalidInput", field: "after" })
     }),
   )

@@ -142,9 +142,9 @@ it("replayMany sends all pages, and with its key the same ones again without sen
   expect((await own.status()).backlog?.waiting).toBe(0)
   const page = await own.webhooks.replayPage({ ...events, dryRun: true })
   expect(page).toEqual({ replayed: 10_000, next: expect.any(String) })
-  const once = { ...events, idempotencyKey: "outage-1" }
-  expect(await own.webhooks.replayMany(once)).toBe(10_001)
-  expect(await own.webhooks.replayMany(once)).toBe(10_001)
+  const idempotency = { ...events, idempotencyKey: "outage-1" }
+  expect(await own.webhooks.replayMany(idempotency)).toBe(10_001)
+  expect(await own.webhooks.replayMany(idempotency)).toBe(10_001)
   expect(await own.webhooks.replayMany(events)).toBe(0)
   await own.close()
 })

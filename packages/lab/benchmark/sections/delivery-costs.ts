@@ -46,9 +46,9 @@ const register = async (url: string, webhooks: number): Promise<ReadonlyArray<st
 }
 
 // As a dispatcher has them while it is busy: most webhooks have all that they may have.
-const mostInFlight = 768
+const maxInFlight = 768
 const perWebhook = (webhooks: number): number =>
-  Math.min(16, Math.ceil((mostInFlight + 1) / webhooks))
+  Math.min(16, Math.ceil((maxInFlight + 1) / webhooks))
 
 const claimWith =
   (outbox: Outbox["Service"], webhooks: number) =>
@@ -86,7 +86,7 @@ const measure = Effect.fnUntraced(function* (
   const outbox = yield* Outbox
   const claim = claimWith(outbox, webhooks)
   const held: Array<Claim> = []
-  const target = Math.min(mostInFlight, perWebhook(webhooks) * webhooks)
+  const target = Math.min(maxInFlight, perWebhook(webhooks) * webhooks)
   while (held.length < target) {
     const claimed = yield* claim(Math.min(256, target - held.length))
     if (claimed.length === 0) break
@@ -127,7 +127,7 @@ export const deliveryCosts: Section = {
     for (const webhooks of webhookCounts) {
       await sql(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
       const projectIds = await register(url, webhooks)
-      const needed = 2 * mostInFlight + (rounds + warmUp) * sum(sizes)
+      const needed = 2 * maxInFlight + (rounds + warmUp) * sum(sizes)
       await fillBacklog({ url, schema }, projectIds, needed)
       const bySize = await measure(database, webhooks, { rounds, warmUp }).pipe(
         Effect.provide(postgres({ url, schema })),

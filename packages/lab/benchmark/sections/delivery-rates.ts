@@ -104,7 +104,7 @@ const projectsOf = (name: string): ReadonlyArray<string> =>
   )
 
 // They are longer than in other sections.
-const mostRounds = 3
+const maxRounds = 3
 
 /** Delivers a backlog in each case, several times. */
 const deliverAll = async (
@@ -147,7 +147,7 @@ const deliverAll = async (
   // Compilation is not measured.
   for (const [name, one] of cases) await deliver(name, one, seconds / 4)
   const samples = new Map<string, Array<Costs>>()
-  for (let round = 0; round < Math.min(rounds, mostRounds); round++) {
+  for (let round = 0; round < Math.min(rounds, maxRounds); round++) {
     for (const [name, one] of cases) {
       const delivered = await deliver(name, one, seconds)
       samples.set(name, [...(samples.get(name) ?? []), delivered])

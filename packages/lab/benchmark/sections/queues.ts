@@ -29,7 +29,7 @@ const isName = (name: string): name is DelivererName => name in rates
 const names = Object.keys(rates).filter(isName)
 
 // They are longer than in other sections.
-const mostRounds = 3
+const maxRounds = 3
 
 const schemaOf = (name: DelivererName): string => `benchmark_queue_${name.replaceAll(/\W/g, "_")}`
 
@@ -144,7 +144,7 @@ export const queues: Section = {
     // Compilation is not measured.
     for (const [name, child] of children) await backlog(name, child, seconds / 2)
     const samples = new Map<DelivererName, Array<Figures>>(names.map((name) => [name, []]))
-    for (let round = 0; round < Math.min(rounds, mostRounds); round++) {
+    for (let round = 0; round < Math.min(rounds, maxRounds); round++) {
       for (const [name, child] of children) {
         const delivered = await backlog(name, child, 2 * seconds)
         samples.get(name)?.push({ ...delivered, p99: await trickle(child, 3 * seconds) })

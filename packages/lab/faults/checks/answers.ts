@@ -81,7 +81,7 @@ export const healing = finding(
  * The most that a key may be admitted from one instant to another. While the database does not answer,
  * each process keeps its own limits, and a crash refills buckets.
  */
-const mostAdmitted = (
+const maxAdmitted = (
   { faults, processes, slackMillis }: Run,
   { capacity, perSecond }: Limit,
   from: number,
@@ -111,7 +111,7 @@ const excessOf = (
       count++
       // No fault allows less.
       if (count <= capacity + (perSecond * (end - from)) / 1000) continue
-      if (count <= mostAdmitted(run, limit, from, end) + 1e-6) continue
+      if (count <= maxAdmitted(run, limit, from, end) + 1e-6) continue
       const millis = (end - from).toFixed(0)
       const text = `${key} was admitted ${count} times within ${millis} ms, with ${capacity} at once and ${perSecond} a second`
       return [{ text, at: end }]

@@ -68,7 +68,7 @@ const findUnended = (run: Run, urls: ReadonlyMap<string, string>): ReadonlyArray
           ? undefined
           : "is delivered, but no receiver accepted it"
       case "failed":
-        return attempts >= run.mostAttempts || isGone
+        return attempts >= run.maxAttempts || isGone
           ? undefined
           : `is given up after ${attempts} attempts`
       case "cancelled":

@@ -4,7 +4,7 @@ import { groupBy } from "effect/Array"
 import type { Check, Connection, Finding, Holding, Sample, Size } from "../history.ts"
 import { deadline } from "../trouble.ts"
 
-const mostPerKey = 10
+const maxPerKey = 10
 
 const placeOf = ({ key, process }: Connection): string => `${key} at ${process}`
 
@@ -15,7 +15,7 @@ export const slots: Check = {
       all.flatMap(({ from, key, process }) => {
         const open = all.filter((other) => other.from <= from && other.to > from).length
         const text = `${key} has ${open} connections at ${process}`
-        return open > mostPerKey ? [{ text, at: from }] : []
+        return open > maxPerKey ? [{ text, at: from }] : []
       }),
     ),
 }
@@ -78,15 +78,15 @@ export const logs: Check = {
   },
 }
 
-const mostGrownBytes = 200 * 2 ** 20
-const mostGrownHandles = 40
+const maxGrownBytes = 200 * 2 ** 20
+const maxGrownHandles = 40
 
 /** Finds that a process holds much more than before. */
 export const grown = (process: string, before: Holding, after: Holding): ReadonlyArray<Finding> => [
-  ...(after.bytes - before.bytes > mostGrownBytes
+  ...(after.bytes - before.bytes > maxGrownBytes
     ? [{ text: `${process} grew from ${before.bytes} to ${after.bytes} bytes` }]
     : []),
-  ...(after.handles - before.handles > mostGrownHandles
+  ...(after.handles - before.handles > maxGrownHandles
     ? [{ text: `${process} grew from ${before.handles} to ${after.handles} open files` }]
     : []),
 ]

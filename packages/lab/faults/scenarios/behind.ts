@@ -16,7 +16,7 @@ import { connectTo } from "../world/database.ts"
 import type { Scenario } from "../world/stage.ts"
 
 // The most that the server may take beyond what it takes at the beginning.
-const mostGrownBytes = 200 * 2 ** 20
+const maxGrownBytes = 200 * 2 ** 20
 
 // Events in one transaction.
 const batch = 5000
@@ -92,7 +92,7 @@ export const run: Scenario = async (stage, args) => {
     const { count, repeated } = await readAll(server.url, token, events, follow)
     const rate = (1000 * count) / (now() - begin)
     const grown = (await peak()) - before
-    isSound &&= count === events && repeated === 0 && grown <= mostGrownBytes
+    isSound &&= count === events && repeated === 0 && grown <= maxGrownBytes
     console.log(
       `by ${name}: ${count} of ${events} events, ${repeated} of them again, ${rate.toFixed(0)} a second; ` +
         `the server took ${(before / 2 ** 20).toFixed(0)} MiB, and up to ${(grown / 2 ** 20).toFixed(0)} MiB more`,

@@ -28,13 +28,13 @@ const projectId = "p1"
 /** The members, who are changed at the same time. */
 export const userIds = ["1001", "1002", "1003", "1004"] as const
 
-const mostOfSeed = 1_000_000
+const maxOfSeed = 1_000_000
 
 /** A change for a member: the later it is made, the later the end date. Its row and its event have the reason. */
 export const changeOf = (seed: number, userId: string, number: number) => ({
   projectId,
   userId,
-  endDate: Date.UTC(2030, 0, 1) + seed * mostOfSeed + number,
+  endDate: Date.UTC(2030, 0, 1) + seed * maxOfSeed + number,
   reason: `${seed}/${userId}/${number}`,
 })
 

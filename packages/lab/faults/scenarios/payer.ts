@@ -16,14 +16,14 @@ const choose = random("payer", seed)
 const steps = { done: 0, last: Math.min(4, choose.below(8)) }
 
 // From before the last step's statement arrives until after it is answered.
-const mostMillis = 6
+const maxMillis = 6
 
 /** Sends a statement, and waits for its answer unless it is the last one. */
 const step = async (send: () => Promise<unknown>): Promise<void> => {
   const isLast = steps.done++ === steps.last
   const answered = send()
   if (isLast) {
-    await sleep(choose.between(0, mostMillis))
+    await sleep(choose.between(0, maxMillis))
     process.kill(process.pid, "SIGKILL")
   }
   await answered

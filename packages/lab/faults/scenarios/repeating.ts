@@ -14,7 +14,7 @@ import type { Server } from "../world/server.ts"
 import type { Scenario } from "../world/stage.ts"
 
 // The longest time from a request until its server ends, in milliseconds.
-const mostMillis = 40
+const maxMillis = 40
 
 const token = "repeating"
 const project = "/v2/projects/p1"
@@ -103,7 +103,7 @@ export const run: Scenario = async (stage, args) => {
     const before = await counted()
     const [, , , live = 0] = before
     const answer = send(victim.url, request)
-    await sleep(choose.below(mostMillis + 1))
+    await sleep(choose.below(maxMillis + 1))
     await victim.kill()
     const answered = (await answer).status || undefined
     const made = (await counted())[0] !== before[0]

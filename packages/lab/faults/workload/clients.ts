@@ -78,7 +78,7 @@ const ask = (client: Client, question: Question): Promise<Operation> => {
   })
 }
 
-const mostAttempts = 6
+const maxAttempts = 6
 const tooLate = 422
 const open: ReadonlySet<number> = new Set([0, 429, 503])
 
@@ -90,7 +90,7 @@ const askOnce = async (client: Client, question: Question, key: string): Promise
     // Another change may keep this one from being made for five seconds.
     expected: [...(question.expected ?? [200]), 409],
   }
-  for (let attempt = 0; attempt < mostAttempts; attempt++) {
+  for (let attempt = 0; attempt < maxAttempts; attempt++) {
     const { conflictingDate, status } = await ask(client, keyed)
     const isInProgress = status === 409 && conflictingDate === undefined
     if (!open.has(status) && !isInProgress) break
@@ -149,13 +149,13 @@ const extendAll = (client: Client, projectId: string): Promise<void> => {
 }
 
 // Each has a history, and all ends are announced together.
-const mostImported = 40
+const maxImported = 40
 
 /** Imports new members, and some that there may be already. */
 const importSome = (client: Client, projectId: string): Promise<void> => {
   const { choose, recorder } = client
   const userIdsToImport = [
-    String(4_000_000 + choose.below(mostImported)),
+    String(4_000_000 + choose.below(maxImported)),
     choose.pick(userIds),
     ...personIds.filter(() => choose.chance(0.5)),
   ]
@@ -218,12 +218,12 @@ const listMembers = (client: Client, projectId: string): Promise<Operation> => {
 }
 
 // A project may have 50, and each gets all its events.
-const mostWebhooks = 3
+const maxWebhooks = 3
 
 const createWebhook = async (client: Client, projectId: string): Promise<void> => {
   const { choose, webhooks } = client
   const { receivers } = client.world
-  if (webhooks.length >= mostWebhooks) return deleteWebhook(client)
+  if (webhooks.length >= maxWebhooks) return deleteWebhook(client)
   const url = receivers.url(choose.chance(0.5) ? "fast" : choose.pick(manners))
   const { status, webhook } = await ask(client, {
     action: "createWebhook",

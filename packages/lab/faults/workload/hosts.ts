@@ -87,11 +87,11 @@ const extendAll = (on: Host, asked: Omit<Call, "action"> & { readonly endDate: n
   })
 
 // Few, because each has a history, and a bulk extension announces all ends.
-const mostUsers = 40
+const maxUsers = 40
 
 /** Grants a membership that nobody else changes, and ends it. */
 const comeAndGo = async (on: Actor, projectId: string): Promise<void> => {
-  const userId = String(2_000_000 + on.choose.below(mostUsers))
+  const userId = String(2_000_000 + on.choose.below(maxUsers))
   const granted = await grant(on, projectId, userId, anyDate(on).endDate)
   if (granted.status !== 200) return
   await change(on, { action: "end", projectId, userId }, (origin) =>
@@ -222,7 +222,7 @@ export const runEnding = (scene: Scene): Promise<void> => {
   const on = actor(scene, "ending")
   const { choose, recorder } = on
   const nearDate = () => recorder.dateAhead(choose.between(0, longestAheadMillis))
-  const anyUserId = () => String(3_000_000 + choose.below(mostUsers))
+  const anyUserId = () => String(3_000_000 + choose.below(maxUsers))
   const projectId = endingProject
   const step = () => {
     const dice = choose.next()

@@ -26,7 +26,7 @@ export interface Pipe {
   readonly silence: () => void
 }
 
-const mostWaitingBytes = 2 ** 20
+const maxWaitingBytes = 2 ** 20
 
 /** Carries what one socket receives to another one. */
 export const pipe = (from: Socket, to: Socket, weather: Weather): Pipe => {
@@ -42,7 +42,7 @@ export const pipe = (from: Socket, to: Socket, weather: Weather): Pipe => {
     freeAt = start + (1000 * (chunk?.length ?? 0)) / weather.bytesPerSecond
     queue.push({ chunk, due: freeAt })
     waitingBytes += chunk?.length ?? 0
-    if (waitingBytes > mostWaitingBytes) from.pause()
+    if (waitingBytes > maxWaitingBytes) from.pause()
     pass()
   }
 

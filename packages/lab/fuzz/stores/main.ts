@@ -25,7 +25,7 @@ const { values } = parseArgs({
 const seeds = parseSeeds(values.seeds)
 const steps = parseInteger("steps", values.steps, 1)
 const most = parseInteger("failures", values.failures, 0)
-const mostRuns = parseInteger("shrink", values.shrink, 0)
+const maxRuns = parseInteger("shrink", values.shrink, 0)
 
 const server = await startPostgres({ settings: { fsync: "off" } })
 const folder = await mkdtemp(join(tmpdir(), "tenure-fuzz-"))
@@ -42,7 +42,7 @@ for (const seed of seeds) {
   console.log(`seed ${seed}: ${ran.requests} requests, ${ran.valid} answered with 200`)
   if (ran.difference === undefined) continue
   if (differences++ < most) {
-    console.error(report(seed, await shrink(stores, start, ran.difference, mostRuns)))
+    console.error(report(seed, await shrink(stores, start, ran.difference, maxRuns)))
   }
 }
 const seconds = (Date.now() - start) / 1000

@@ -282,7 +282,7 @@ export const openSide = async (store: Store, time: Time): Promise<Side> => {
   const expiry = await runtime.runPromise(MembershipStore.use((one) => Effect.succeed(one.expiry)))
   if (expiry === undefined) throw new TypeError("the store announces no ends")
   const since = await runtime.runPromise(expiry.watch(leads))
-  const judge = makeDecideAnnouncement({ leads, since })
+  const decide = makeDecideAnnouncement({ leads, since })
   await fill(tenure)
 
   const sweep = async (by: DecideAnnouncement): Promise<void> => {
@@ -295,7 +295,7 @@ export const openSide = async (store: Store, time: Time): Promise<Side> => {
     send: (request) => send(tenure, request),
     setTime: store.setTime,
     gather: (until) => sweep(() => ({ announcement: undefined, alarm: until })),
-    announce: () => sweep(judge),
+    announce: () => sweep(decide),
     deliver: async (nameOf) => {
       outgoing.length = 0
       await tenure.flush()

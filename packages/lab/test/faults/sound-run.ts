@@ -217,7 +217,7 @@ export const soundRun: Run = {
   ],
   leads: [3000, 0],
   limits: [{ capacity: 20, perSecond: 20 }],
-  mostAttempts: 5,
+  maxAttempts: 5,
   slackMillis: 0,
   backlog: 10,
   drainedMillis: 100,

@@ -9,12 +9,12 @@ export interface BatchOptions<Item, Value, E> {
   /** Processes a batch. Returns one value for each item, in order. */
   readonly run: (items: ReadonlyArray<Item>) => Effect.Effect<ReadonlyArray<Value>, E>
   /** Whether a single item may have caused the error, so that the others are worth another try. */
-  readonly isOwn: (error: E) => boolean
+  readonly isItemError: (error: E) => boolean
   /**
    * Returns for each item in a failed batch whether it can share another one. The rest run alone. By default,
    * all run alone.
    */
-  readonly findSound?: (items: ReadonlyArray<Item>) => Effect.Effect<ReadonlyArray<boolean>, E>
+  readonly findRetryable?: (items: ReadonlyArray<Item>) => Effect.Effect<ReadonlyArray<boolean>, E>
   /**
    * Processes an item alone, or the items in a stack, without a time limit. Returns one value for each. By
    * default, it does what `run` does.
@@ -32,10 +32,14 @@ export interface PendingItem<Item, Value, E> {
 
 const missing = Exit.die("a batch returned no value for one of its items")
 
-const isOwnFailure = <E>(exit: Exit.Exit<unknown, E>, isOwn: (error: E) => boolean): boolean =>
+const isItemFailure = <E>(
+  exit: Exit.Exit<unknown, E>,
+  isItemError: (error: E) => boolean,
+): boolean =>
   Exit.isFailure(exit) &&
   exit.cause.reasons.some(
-    (reason) => Cause.isDieReason(reason) || (Cause.isFailReason(reason) && isOwn(reason.error)),
+    (reason) =>
+      Cause.isDieReason(reason) || (Cause.isFailReason(reason) && isItemError(reason.error)),
   )
 
 /** The exit for the item at an index in the batch. */
@@ -93,8 +97,9 @@ export const makeBatchRunner = Effect.fnUntraced(function* <Item, Value, E>(
 
   /** Returns the items in a failed batch that can share another one, and starts the rest alone. */
   const separate = Effect.fnUntraced(function* (batch: Batch) {
-    const found = Effect.catchCause(options.findSound?.(itemsOf(batch)) ?? Effect.succeed([]), () =>
-      Effect.succeed([]),
+    const found = Effect.catchCause(
+      options.findRetryable?.(itemsOf(batch)) ?? Effect.succeed([]),
+      () => Effect.succeed([]),
     )
     const areSound: ReadonlyArray<boolean> = batch.length > 1 ? yield* found : []
     startAlone(batch.filter((_, index) => areSound[index] !== true))
@@ -105,7 +110,7 @@ export const makeBatchRunner = Effect.fnUntraced(function* <Item, Value, E>(
   const attempt = Effect.fnUntraced(function* (batch: Batch) {
     const exit = yield* Effect.exit(options.run(itemsOf(batch)))
     const wasAlone = batch.length === 1 && options.runAlone === undefined
-    if (isOwnFailure(exit, options.isOwn) && !wasAlone) return batch
+    if (isItemFailure(exit, options.isItemError) && !wasAlone) return batch
     for (const [index, { resume }] of batch.entries()) resume(exitOf(exit, index))
     return []
   })

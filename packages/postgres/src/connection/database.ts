@@ -62,7 +62,7 @@ export class Database extends Context.Service<
      * before.
      */
     readonly keep: (
-      once: IdempotencyKey,
+      idempotency: IdempotencyKey,
       projectId: ProjectId,
     ) => Effect.Effect<
       ReplayedResponse | void,

@@ -400,7 +400,7 @@ const partOf = (schema: string, first: number): KeyClause => {
 /** A statement's two forms: for changes without and with an idempotency key. */
 export interface StatementForms {
   readonly always: string
-  readonly once: string
+  readonly idempotency: string
 }
 
 /**
@@ -410,11 +410,11 @@ export interface StatementForms {
  */
 export const withAndWithoutKey = (
   schema: string,
-  statement: (schema: string, once: KeyClause) => string,
+  statement: (schema: string, idempotency: KeyClause) => string,
   params: number,
 ): StatementForms => ({
   always: statement(schema, always),
-  once: statement(schema, partOf(schema, params + 1)),
+  idempotency: statement(schema, partOf(schema, params + 1)),
 })
 
 /** The parts that differ between a batch statement without and with idempotency keys. */
@@ -466,11 +466,11 @@ const eachPartOf = (schema: string, first: number): KeyClauseOfEach => ({
  */
 export const withAndWithoutKeys = (
   schema: string,
-  statement: (schema: string, once: KeyClauseOfEach) => string,
+  statement: (schema: string, idempotency: KeyClauseOfEach) => string,
   params: number,
 ): StatementForms => ({
   always: statement(schema, { types: "", columns: "", condition: "", keeping: () => "" }),
-  once: statement(schema, eachPartOf(schema, params + 1)),
+  idempotency: statement(schema, eachPartOf(schema, params + 1)),
 })
 
 const onceParams = ({ answer, fingerprint, key, owner }: IdempotencyKey) => [
@@ -484,23 +484,23 @@ const onceParams = ({ answer, fingerprint, key, owner }: IdempotencyKey) => [
 export const pickForm = (
   statement: StatementForms,
   params: ReadonlyArray<unknown>,
-  once: IdempotencyKey | undefined,
+  idempotency: IdempotencyKey | undefined,
 ): readonly [statement: string, params: ReadonlyArray<unknown>] =>
-  once === undefined
+  idempotency === undefined
     ? [statement.always, params]
-    : [statement.once, [...params, ...onceParams(once)]]
+    : [statement.idempotency, [...params, ...onceParams(idempotency)]]
 
 /** The same for a batch in which all changes or none have an idempotency key. */
 export const pickFormOfEach = (
   statement: StatementForms,
   params: ReadonlyArray<unknown>,
-  changes: ReadonlyArray<{ readonly once?: IdempotencyKey | undefined }>,
+  changes: ReadonlyArray<{ readonly idempotency?: IdempotencyKey | undefined }>,
 ): readonly [statement: string, params: ReadonlyArray<unknown>] => {
-  const onces = changes.flatMap(({ once }) => once ?? [])
+  const onces = changes.flatMap(({ idempotency }) => idempotency ?? [])
   return onces.length === 0
     ? [statement.always, params]
     : [
-        statement.once,
+        statement.idempotency,
         [
           ...params,
           textsParam(onces.map(({ owner }) => owner)),

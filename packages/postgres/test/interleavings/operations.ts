@@ -125,7 +125,7 @@ const onOutbox = on(Outbox)
 const onWebhooks = on(WebhookStore)
 
 /** The host's key and request: the same in both slots. */
-const once: IdempotencyKey = { owner: "host", key: "a key", fingerprint: "a request" }
+const idempotency: IdempotencyKey = { owner: "host", key: "a key", fingerprint: "a request" }
 
 const webhookOf = ({ at }: Setting, slot: Slot): StoredWebhook => {
   const id = WebhookId(derivedEventId(`${slot} webhook`, at))
@@ -219,7 +219,7 @@ export const claimAll = (outbox: Outbox["Service"]) =>
     leaseMillis: dayMillis,
   })
 
-const occasionOf = ({ at }: Setting) => ({ origin: hostOrigin, at })
+const contextOf = ({ at }: Setting) => ({ origin: hostOrigin, at })
 
 /** Moves a membership as the service does: again, if it has changed since it was read. */
 const moveOwn = (memberships: MembershipStore["Service"], setting: Setting, slot: Slot) =>
@@ -260,7 +260,7 @@ export const operations: ReadonlyArray<Operation> = [
   extending("extend", () => ({})),
   extending("extend if expected", ({ expected }) => ({ expectedEndDate: expected })),
   extending("extend, never shorten", () => ({ mode: "neverShorten" })),
-  extending("extend once", () => ({ once })),
+  extending("extend once", () => ({ idempotency })),
   // In one statement, unless a lock is met.
   onMemberships("extend twice", ({ extend }, setting, slot) =>
     Effect.forEach([7, 8], (day) => extend(ownTo(setting, `${slot} ${day}`, dateOf(slot, day))), {
@@ -271,7 +271,7 @@ export const operations: ReadonlyArray<Operation> = [
     extend({
       ...ownTo(setting, slot, dateOf(slot, 1)),
       projectId: p2,
-      once: { ...once, fingerprint: "another request" },
+      idempotency: { ...idempotency, fingerprint: "another request" },
     }),
   ),
   bulkExtending("extend all", (slot) => ({ mode: "set", endDate: dateOf(slot, 2) })),
@@ -319,15 +319,15 @@ export const operations: ReadonlyArray<Operation> = [
     { isNotOne: true },
   ),
   onMemberships("create project", ({ createProject }, setting) =>
-    createProject(p3, occasionOf(setting)),
+    createProject(p3, contextOf(setting)),
   ),
   onMemberships("delete project", ({ deleteProject }, setting) =>
-    deleteProject(p1, occasionOf(setting)),
+    deleteProject(p1, contextOf(setting)),
   ),
   onOutbox("publish", (outbox, setting, slot) => outbox.publish(eventOf(setting, `${slot} event`))),
   onOutbox("publish once", (outbox, setting, slot) =>
     outbox.publish(eventOf(setting, `${slot} event with a key`), {
-      ...once,
+      ...idempotency,
       fingerprint: "a third request",
       answer: "an answer",
     }),
@@ -357,27 +357,27 @@ export const operations: ReadonlyArray<Operation> = [
   })),
   onWebhooks("register webhook", (webhooks, setting, slot) =>
     // Only one more fits.
-    webhooks.add(webhookOf(setting, slot), 4, occasionOf(setting)),
+    webhooks.add(webhookOf(setting, slot), 4, contextOf(setting)),
   ),
   onWebhooks("delete webhook", (webhooks, setting) =>
-    webhooks.remove(p1, setting.webhooks.healthy.id, occasionOf(setting)),
+    webhooks.remove(p1, setting.webhooks.healthy.id, contextOf(setting)),
   ),
   onWebhooks("disable webhook", (webhooks, setting) => {
     const expected = setting.webhooks.healthy
     const settings = { ...expected, disabled: { at: setting.at, by: "request" } as const }
     const disabling = { expected, settings, changes: settingChanges(expected, settings) }
     const which = { projectId: p1, webhookId: expected.id }
-    return webhooks.update(which, disabling, occasionOf(setting))
+    return webhooks.update(which, disabling, contextOf(setting))
   }),
   onWebhooks("enable webhook", (webhooks, setting) =>
-    webhooks.enable(p1, setting.webhooks.disabled.id, occasionOf(setting)),
+    webhooks.enable(p1, setting.webhooks.disabled.id, contextOf(setting)),
   ),
   onWebhooks("rotate secret", (webhooks, setting, slot) =>
     webhooks.rotateSecret(
       p1,
       setting.webhooks.healthy.id,
       { secret: StoredSecret(`whsec_${slot}`), previousUntil: setting.at + dayMillis },
-      occasionOf(setting),
+      contextOf(setting),
     ),
   ),
   onOutbox("replay one", (outbox, { delivered, webhooks: { healthy } }) =>

@@ -42,7 +42,7 @@ import {
   p2,
 } from "./operations.ts"
 
-const occasion: ChangeContext = { origin: hostOrigin, at: 0 }
+const context: ChangeContext = { origin: hostOrigin, at: 0 }
 
 /** What the membership has that the operations change: where its date comes from, and which number. */
 export const scenes = ["own date", "date of a bulk extension", "last number of a round"] as const
@@ -68,7 +68,7 @@ const passing = (schema: string, millis: number): ReadonlyArray<string> =>
 const grantOf = (projectId: ProjectId, userId: UserId, endDate: number) =>
   Effect.flatMap(MembershipStore, (store) =>
     store.grant({
-      ...occasion,
+      ...context,
       projectId,
       userId,
       endDate: EndDate(endDate),
@@ -91,7 +91,7 @@ const bulkOf = (mode: "set" | "neverShorten", endDate: number) =>
     const store = yield* MembershipStore
     const event = draft(p1, knownEventTypes.bulkExtended)
     const made = { mode, endDate: EndDate(endDate) } as const
-    yield* store.extendAll({ ...occasion, projectId: p1, bulk: made, reason: undefined, event })
+    yield* store.extendAll({ ...context, projectId: p1, bulk: made, reason: undefined, event })
     return event.id
   })
 
@@ -124,8 +124,8 @@ const populate = Effect.fnUntraced(function* (
   const outbox = yield* Outbox
   const { expiry } = store
   if (expiry === undefined) return yield* Effect.die("no ends")
-  yield* store.createProject(p1, occasion)
-  yield* store.createProject(p2, occasion)
+  yield* store.createProject(p1, context)
+  yield* store.createProject(p2, context)
   yield* expiry.watch(leads)
   const judge = judgeOf({ at })
   for (let isMore = true; isMore;) ({ isMore } = yield* expiry.sweep(100, judge))
@@ -135,7 +135,7 @@ const populate = Effect.fnUntraced(function* (
     other: webhook("other"),
     disabled: webhook("disabled"),
   }
-  for (const one of Object.values(webhooks)) yield* registry.add(one, 10, occasion)
+  for (const one of Object.values(webhooks)) yield* registry.add(one, 10, context)
 
   const past = at - 3_600_000
   const soon = at + 3_600_000

@@ -13,7 +13,7 @@ import {
   TicketStore,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
-import { apiKey, occasion, once, p1, p2 } from "../support/fixtures.ts"
+import { apiKey, context, idempotency, p1, p2 } from "../support/fixtures.ts"
 import { type StoreTests, undone } from "./declare.ts"
 import {
   answersToRepeated,
@@ -30,13 +30,13 @@ const prepared = Effect.andThen(createProjects, ApiKeyStore)
 
 /** Adds keys, in their order. */
 const addAll = (keys: ReadonlyArray<ApiKey>) =>
-  ApiKeyStore.use((store) => Effect.forEach(keys, (key) => store.add(key, occasion)))
+  ApiKeyStore.use((store) => Effect.forEach(keys, (key) => store.add(key, context)))
 
 /** The same, with a key that opens the first project. */
 const preparedKey = Effect.gen(function* () {
   const store = yield* prepared
   const key = apiKey("a token", p1)
-  yield* store.add(key, occasion)
+  yield* store.add(key, context)
   return { key, store }
 })
 
@@ -47,7 +47,7 @@ const all = { after: undefined, limit: 1000, within: "all" } as const
 
 /** Revokes a key. */
 const revocation = ({ id }: ApiKey, at = 5) =>
-  ({ ...occasion, keyId: id, at, within: "all" }) as const
+  ({ ...context, keyId: id, at, within: "all" }) as const
 
 /** Adds keys for all projects, the first, the second, both, and none. */
 const mixed = Effect.gen(function* () {
@@ -117,9 +117,9 @@ const addTests = ({ advance, testsAfter }: StoreTests): void => {
       createdAt: 5,
       expiresAt: 7,
     }
-    expect(yield* store.add(key, occasion)).toEqual(key)
+    expect(yield* store.add(key, context)).toEqual(key)
     const other = apiKey("another", p2)
-    yield* store.add(other, occasion)
+    yield* store.add(other, context)
     yield* advance(10)
     const asked = ["another", "unknown", "a token", "another"].map(digestToken)
     const found = yield* together(asked.map((digest) => store.find(digest)))
@@ -129,17 +129,17 @@ const addTests = ({ advance, testsAfter }: StoreTests): void => {
 
   test("stores nothing and fails if a project does not exist", function* (store) {
     const key = apiKey("a token", p1, nowhere)
-    yield* expectFailure("ProjectNotFound", store.add(key, occasion))
+    yield* expectFailure("ProjectNotFound", store.add(key, context))
     expect(yield* store.find(key.digest)).toBeUndefined()
-    yield* store.add(apiKey("a token", p1), occasion)
-    yield* expectFailure("ProjectNotFound", store.add(apiKey("a token", p2, nowhere), occasion))
+    yield* store.add(apiKey("a token", p1), context)
+    yield* expectFailure("ProjectNotFound", store.add(apiKey("a token", p2, nowhere), context))
     expect((yield* store.find(key.digest))?.projects).toEqual(new Set([p1]))
   })
 
   test("adds the projects of a key whose token exists to the stored key, and changes nothing else", function* () {
     const { key, store } = yield* preparedKey
     const again = { ...apiKey("a token", p2), name: "again", expiresAt: 9 }
-    const merged = yield* store.add(again, occasion)
+    const merged = yield* store.add(again, context)
     expect(merged).toEqual({ ...key, projects: new Set([p1, p2]) })
     expect(yield* store.find(key.digest)).toEqual(merged)
     expect(yield* store.list(all)).toEqual([merged])
@@ -147,12 +147,12 @@ const addTests = ({ advance, testsAfter }: StoreTests): void => {
 
   test("stores a key that opens all projects, and lets a key with a known token open them", function* (store) {
     const key: ApiKey = { ...apiKey("a token"), projects: "all" }
-    expect(yield* store.add(key, occasion)).toEqual(key)
-    expect(yield* store.add(apiKey("a token", p1), occasion)).toEqual(key)
+    expect(yield* store.add(key, context)).toEqual(key)
+    expect(yield* store.add(apiKey("a token", p1), context)).toEqual(key)
     const limited = apiKey("another", p1)
-    yield* store.add(limited, occasion)
+    yield* store.add(limited, context)
     const opened: ApiKey = { ...limited, projects: "all" }
-    expect(yield* store.add({ ...apiKey("another"), projects: "all" }, occasion)).toEqual(opened)
+    expect(yield* store.add({ ...apiKey("another"), projects: "all" }, context)).toEqual(opened)
     expect(yield* store.list(all)).toEqual([key, opened])
     const found = [yield* store.find(key.digest), yield* store.find(limited.digest)]
     expect(found).toEqual([key, opened])
@@ -166,11 +166,11 @@ const addTests = ({ advance, testsAfter }: StoreTests): void => {
     function* ([_name, wider]) {
       const { key, store } = yield* preparedKey
       const again = { ...apiKey("a token"), ...wider }
-      const conflict = yield* Effect.flip(store.add({ ...again, role: "admin" }, occasion))
+      const conflict = yield* Effect.flip(store.add({ ...again, role: "admin" }, context))
       expect(conflict).toMatchObject({ _tag: "ApiKeyConflict", keyId: key.id, role: "client" })
       expect(yield* store.find(key.digest)).toEqual(key)
       yield* store.revoke(revocation(key))
-      const revoked = yield* Effect.flip(store.add(again, occasion))
+      const revoked = yield* Effect.flip(store.add(again, context))
       expect(revoked).toMatchObject({ _tag: "ApiKeyRevoked", keyId: key.id })
       expect(yield* store.find(key.digest)).toEqual({ ...key, revokedAt: 5 })
     },
@@ -179,9 +179,9 @@ const addTests = ({ advance, testsAfter }: StoreTests): void => {
   test("keeps every project of keys that are added concurrently for one token", function* (store) {
     const projects = Array.from({ length: 10 }, (_, index) => ProjectId(`many-${index}`))
     const { createProject } = yield* MembershipStore
-    yield* Effect.forEach(projects, (id) => createProject(id, occasion))
+    yield* Effect.forEach(projects, (id) => createProject(id, context))
     const added = yield* together(
-      projects.map((project) => store.add(apiKey("a token", project), occasion)),
+      projects.map((project) => store.add(apiKey("a token", project), context)),
     )
     const stored = yield* store.find(digestToken("a token"))
     expect(stored?.projects).toEqual(new Set(projects))
@@ -191,7 +191,7 @@ const addTests = ({ advance, testsAfter }: StoreTests): void => {
 
   test("adds a key with an idempotency key once, and keeps none of one that it cannot add", function* () {
     const { store } = yield* preparedKey
-    const keyed = { ...occasion, once: once() }
+    const keyed = { ...context, idempotency: idempotency() }
     yield* Effect.flip(store.add(apiKey("new", nowhere), keyed))
     yield* Effect.flip(store.add({ ...apiKey("a token", p2), role: "operator" }, keyed))
     const answers = yield* answersToRepeated(4, (index) =>
@@ -200,7 +200,7 @@ const addTests = ({ advance, testsAfter }: StoreTests): void => {
     const [, added, ...others] = yield* store.list(all)
     expect(others).toEqual([])
     expect(answers).toEqual([added?.id, added?.id, added?.id])
-    const other = { ...occasion, once: { ...keyed.once, fingerprint: "another" } }
+    const other = { ...context, idempotency: { ...keyed.idempotency, fingerprint: "another" } }
     yield* expectFailure("IdempotencyMismatch", store.add(apiKey("new", p1), other))
   })
 }
@@ -210,7 +210,7 @@ const revokeTests = ({ testsAfter }: StoreTests): void => {
   test("keeps the time of the first revocation, and revokes no other key", function* () {
     const { key, store } = yield* preparedKey
     const other = apiKey("another", p1)
-    yield* store.add(other, occasion)
+    yield* store.add(other, context)
     yield* store.revoke(revocation(key, 5))
     yield* store.revoke(revocation(key, 6))
     expect(yield* store.list(all)).toEqual([{ ...key, revokedAt: 5 }, other])
@@ -219,7 +219,7 @@ const revokeTests = ({ testsAfter }: StoreTests): void => {
   test("revokes a key for good, even if projects are added to it at the same time", function* () {
     const { key, store } = yield* preparedKey
     const additions = Array.from({ length: 5 }, () =>
-      Effect.ignore(store.add(apiKey("a token", p2), occasion)),
+      Effect.ignore(store.add(apiKey("a token", p2), context)),
     )
     yield* together([...additions, Effect.orDie(store.revoke(revocation(key))), ...additions])
     expect((yield* store.find(key.digest))?.revokedAt).toBe(5)
@@ -240,9 +240,9 @@ const revokeTests = ({ testsAfter }: StoreTests): void => {
 
   test("revokes a key with an idempotency key once", function* (store) {
     const key = apiKey("a token", p1)
-    const revoke = store.revoke({ ...revocation(key), once: once() })
+    const revoke = store.revoke({ ...revocation(key), idempotency: idempotency() })
     yield* expectFailure("ApiKeyNotFound", revoke)
-    yield* store.add(key, occasion)
+    yield* store.add(key, context)
     yield* answersToRepeated(4, () => revoke)
     expect((yield* store.find(key.digest))?.revokedAt).toBe(5)
   })
@@ -287,8 +287,8 @@ export const apiKeyStoreSuite = (on: StoreTests): void => {
 
   transactional("undoes changes with a transaction of the host that fails", function* () {
     const { key, store } = yield* preparedKey
-    yield* undone(store.add(apiKey("a token", p2), occasion))
-    yield* undone(store.add(apiKey("another", p1), occasion))
+    yield* undone(store.add(apiKey("a token", p2), context))
+    yield* undone(store.add(apiKey("another", p1), context))
     yield* undone(store.revoke(revocation(key)))
     expect(yield* store.list(all)).toEqual([key])
   })

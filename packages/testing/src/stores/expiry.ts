@@ -6,7 +6,7 @@ import { type Event, FeedStore, MembershipStore, Millis, Outbox, UserId } from "
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import fc from "fast-check"
-import { change, occasion, p1, p2, sequenceOf, u1, u2, u3 } from "../support/fixtures.ts"
+import { change, context, p1, p2, sequenceOf, u1, u2, u3 } from "../support/fixtures.ts"
 import {
   type Announced,
   announcedOn,
@@ -278,8 +278,8 @@ const announcingTests = (tests: StoreTests): void => {
       yield* store.erase({ ...change(p2), userId: erased })
       yield* grant(u1, 1)
       yield* extendAll("set", 1)
-      yield* store.deleteProject(p1, occasion)
-      yield* store.createProject(p1, occasion)
+      yield* store.deleteProject(p1, context)
+      yield* store.createProject(p1, context)
       yield* days(2)
       expect(yield* sweep).toEqual([])
     })

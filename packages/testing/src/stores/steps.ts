@@ -11,7 +11,7 @@ import {
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { expect } from "vitest"
-import { makeWebhook, occasion, p1, p2 } from "../support/fixtures.ts"
+import { makeWebhook, context, p1, p2 } from "../support/fixtures.ts"
 
 export const hour = 3_600_000
 export const dayMillis = 86_400_000
@@ -19,8 +19,8 @@ export const dayMillis = 86_400_000
 /** Creates the tests' two projects. */
 export const createProjects = Effect.gen(function* () {
   const store = yield* MembershipStore
-  yield* store.createProject(p1, occasion)
-  yield* store.createProject(p2, occasion)
+  yield* store.createProject(p1, context)
+  yield* store.createProject(p2, context)
 })
 
 /** Adds a new webhook to a project, with the given settings. */
@@ -29,7 +29,7 @@ export const addWebhook = Effect.fnUntraced(function* (
   settings: Partial<StoredWebhook> = {},
 ) {
   const webhook: StoredWebhook = { ...makeWebhook(projectId), ...settings }
-  yield* (yield* WebhookStore).add(webhook, 100, occasion)
+  yield* (yield* WebhookStore).add(webhook, 100, context)
   return webhook
 })
 

@@ -16,7 +16,7 @@ import {
 } from "@tenure/core/store"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { event, makeWebhook, occasion, once, p1, p2 } from "../support/fixtures.ts"
+import { event, makeWebhook, context, idempotency, p1, p2 } from "../support/fixtures.ts"
 import { type StoreTests, undone } from "./declare.ts"
 import {
   attemptAll,
@@ -79,25 +79,25 @@ const updateTests = ({ advance, testsAfter }: StoreTests): void => {
       headers: { names: ["x-a", "x-b"], sealed: StoredSecret("enc_k1_AA") },
       disabled: byRequest,
     }
-    yield* store.update(ref, settingsOf(webhook, changed), occasion)
+    yield* store.update(ref, settingsOf(webhook, changed), context)
     expect(yield* store.find(p1, webhook.id)).toEqual({ ...webhook, ...well, ...changed })
     const back = settingsOf(changed, webhook)
     const sealed = { names: ["x-a"], sealed: StoredSecret("[]") }
     yield* expectFailure(
       "WebhookConflict",
-      store.update(ref, settingsOf(webhook, { url: "https://receiver.example" }), occasion),
-      store.update(ref, settingsOf({ ...changed, headers: sealed }, {}), occasion),
-      store.update({ ...ref, projectId: p2 }, back, occasion),
-      store.update({ ...ref, webhookId: yield* unknownId }, back, occasion),
+      store.update(ref, settingsOf(webhook, { url: "https://receiver.example" }), context),
+      store.update(ref, settingsOf({ ...changed, headers: sealed }, {}), context),
+      store.update({ ...ref, projectId: p2 }, back, context),
+      store.update({ ...ref, webhookId: yield* unknownId }, back, context),
     )
-    yield* store.update(ref, back, occasion)
+    yield* store.update(ref, back, context)
     expect(yield* store.find(p1, webhook.id)).toEqual({ ...webhook, ...well })
   })
 
   test("has one of several changes at the same time replace the settings", function* (world) {
     const { ref, store, webhook } = world
     const update = (index: number) =>
-      store.update(ref, settingsOf(webhook, { description: String(index) }), occasion)
+      store.update(ref, settingsOf(webhook, { description: String(index) }), context)
     expect(yield* successesOf(4, update)).toBe(1)
   })
 
@@ -106,7 +106,7 @@ const updateTests = ({ advance, testsAfter }: StoreTests): void => {
     yield* publishMany(4)
     const claimed = yield* claims()
     yield* publishMany(1)
-    yield* store.update(ref, settingsOf(webhook, { disabled: byRequest }), occasion)
+    yield* store.update(ref, settingsOf(webhook, { disabled: byRequest }), context)
     yield* publishMany(1)
     yield* expectFailure("WebhookDisabled", outbox.publishTo(event(p1), webhook.id))
     const settled = yield* settleAll(claimed.slice(0, 3), [released, delivered, retry(0)])
@@ -123,7 +123,7 @@ const updateTests = ({ advance, testsAfter }: StoreTests): void => {
     const progress = yield* outbox.progress(p1, [webhook.id])
     expect(progress.get(webhook.id)).toMatchObject({ waiting: 4, nextAttemptAt: undefined })
     expect(yield* outbox.troubled(10)).toEqual([])
-    yield* store.enable(p1, webhook.id, occasion)
+    yield* store.enable(p1, webhook.id, context)
     expect(yield* store.find(p1, webhook.id)).toEqual({ ...webhook, ...well })
     const ids = yield* claimedIds
     expect(ids).toHaveLength(4)
@@ -136,10 +136,10 @@ const updateTests = ({ advance, testsAfter }: StoreTests): void => {
     yield* attemptAll(gone())
     const disabled = yield* store.find(p1, webhook.id)
     const description = "one"
-    yield* store.update(ref, settingsOf(disabled, { description }), occasion)
+    yield* store.update(ref, settingsOf(disabled, { description }), context)
     expect(yield* store.find(p1, webhook.id)).toEqual({ ...disabled, description })
     const enabled = { description: "another", disabled: undefined }
-    yield* store.update(ref, settingsOf({ ...disabled, description }, enabled), occasion)
+    yield* store.update(ref, settingsOf({ ...disabled, description }, enabled), context)
     expect(yield* store.find(p1, webhook.id)).toEqual({ ...webhook, ...well, ...enabled })
   })
 }
@@ -185,21 +185,21 @@ const changes: ReadonlyArray<
 const onceTests = ({ test }: StoreTests): void => {
   test("adds a webhook with an idempotency key once, and keeps no key of one that it cannot add", function* () {
     const store = yield* prepared
-    const keyed = { ...occasion, once: once() }
+    const keyed = { ...context, idempotency: idempotency() }
     yield* expectFailure("WebhookLimitReached", store.add(makeWebhook(p1), 0, keyed))
     const answers = yield* answersToRepeated(8, () => store.add(makeWebhook(p1), 1, keyed))
     const ids = (yield* store.list(p1)).map(({ id }) => id)
     expect(ids).toEqual([...new Set(answers)])
-    const other = { ...occasion, once: { ...keyed.once, fingerprint: "another" } }
+    const other = { ...context, idempotency: { ...keyed.idempotency, fingerprint: "another" } }
     yield* expectFailure("IdempotencyMismatch", store.add(makeWebhook(p1), 50, other))
   })
 
   test.each(changes)("%s with an idempotency key once", function* ([, make, answer, disabled]) {
     const store = yield* prepared
     const webhook = { ...makeWebhook(p1), disabled }
-    const keyed = { ...occasion, once: once() }
+    const keyed = { ...context, idempotency: idempotency() }
     yield* Effect.flip(make(store, webhook, keyed))
-    yield* store.add(webhook, 50, occasion)
+    yield* store.add(webhook, 50, context)
     const answers = yield* answersToRepeated(4, () => make(store, webhook, keyed))
     const after = yield* store.list(p1)
     if (answer !== undefined) {
@@ -207,7 +207,7 @@ const onceTests = ({ test }: StoreTests): void => {
       expect(after).toMatchObject([{ previous: { secret: webhook.secret } }])
     }
     expect(isReplayedResponse(yield* make(store, webhook, keyed))).toBe(true)
-    const other = { ...occasion, once: { ...keyed.once, fingerprint: "another" } }
+    const other = { ...context, idempotency: { ...keyed.idempotency, fingerprint: "another" } }
     yield* expectFailure("IdempotencyMismatch", make(store, webhook, other))
     expect(yield* store.list(p1)).toEqual(after)
   })
@@ -216,13 +216,13 @@ const onceTests = ({ test }: StoreTests): void => {
 const removalTests = ({ testsAfter }: StoreTests): void => {
   const { test } = testsAfter(preparedWebhook)
   test("removes a webhook, but not through another project", function* ({ store, webhook }) {
-    yield* expectFailure("WebhookNotFound", store.remove(p2, webhook.id, occasion))
-    yield* store.remove(p1, webhook.id, occasion)
+    yield* expectFailure("WebhookNotFound", store.remove(p2, webhook.id, context))
+    yield* store.remove(p1, webhook.id, context)
     yield* expectFailure(
       "WebhookNotFound",
-      store.remove(p1, webhook.id, occasion),
+      store.remove(p1, webhook.id, context),
       store.find(p1, webhook.id),
-      store.remove(p1, yield* unknownId, occasion),
+      store.remove(p1, yield* unknownId, context),
     )
     expect(yield* store.list(p1)).toEqual([])
   })
@@ -235,7 +235,7 @@ const removalTests = ({ testsAfter }: StoreTests): void => {
     const claimed = yield* claims()
     const other = yield* addWebhook()
     yield* publishMany(1)
-    yield* store.remove(p1, webhook.id, occasion)
+    yield* store.remove(p1, webhook.id, context)
     expect(webhookIdsOf(yield* claims())).toEqual([other.id])
     expect(yield* settleAll(claimed, delivered)).toEqual(["Lapsed"])
     expect(yield* statesOf(webhook)).toEqual(["cancelled", "cancelled", "delivered"])
@@ -270,7 +270,7 @@ const stateTests = ({ advance, testsAfter }: StoreTests): void => {
     const { outbox, store, webhook } = world
     yield* outbox.publishTo(event(p1), webhook.id)
     yield* attemptAll(failed)
-    yield* store.enable(p1, webhook.id, occasion)
+    yield* store.enable(p1, webhook.id, context)
     expect((yield* store.find(p1, webhook.id)).failures).toBe(1)
     yield* outbox.publishTo(event(p1), webhook.id)
     yield* attemptAll(gone())
@@ -280,14 +280,14 @@ const stateTests = ({ advance, testsAfter }: StoreTests): void => {
       failures: 2,
       failingSince: expect.any(Number),
     })
-    yield* store.enable(p1, webhook.id, occasion)
+    yield* store.enable(p1, webhook.id, context)
     expect(yield* store.find(p1, webhook.id)).toEqual({ ...webhook, ...well })
   })
 
   test("adds one signing key, and keeps it when others are added, also at the same time", function* (world) {
     const { store, webhook } = world
     const add = (index: number, projectId = p1) =>
-      store.addSigningKey(projectId, webhook.id, StoredSecret(`whsk_${index}`), occasion)
+      store.addSigningKey(projectId, webhook.id, StoredSecret(`whsk_${index}`), context)
     const [key, ...others] = [...(yield* times(10, (index) => add(index))), yield* add(11)]
     expect(new Set(others)).toEqual(new Set([key]))
     expect((yield* store.list(p1)).map(({ signingKey }) => signingKey)).toEqual([key])
@@ -331,15 +331,15 @@ export const webhookStoreSuite = (on: StoreTests): void => {
     const { store, webhook } = yield* preparedWith({ eventTypes: [EventType("a.b")] })
     yield* addWebhook()
     expect(yield* store.find(p1, webhook.id)).toEqual({ ...webhook, ...well })
-    yield* store.enable(p1, webhook.id, occasion)
+    yield* store.enable(p1, webhook.id, context)
     expect(yield* store.find(p1, webhook.id)).toEqual({ ...webhook, ...well })
     const unknown = yield* unknownId
     yield* expectFailure(
       "WebhookNotFound",
       store.find(p2, webhook.id),
       store.find(p1, unknown),
-      store.enable(p2, webhook.id, occasion),
-      store.enable(p1, unknown, occasion),
+      store.enable(p2, webhook.id, context),
+      store.enable(p1, unknown, context),
     )
   })
 
@@ -355,7 +355,7 @@ export const webhookStoreSuite = (on: StoreTests): void => {
       return (yield* claims()).map((claim) => claim.webhook.headers)
     })
     expect(yield* handed).toEqual([headers.sealed])
-    yield* store.update(ref, settingsOf(webhook, { headers: undefined }), occasion)
+    yield* store.update(ref, settingsOf(webhook, { headers: undefined }), context)
     expect(yield* handed).toEqual([undefined])
   })
 
@@ -369,17 +369,17 @@ export const webhookStoreSuite = (on: StoreTests): void => {
     expect(yield* signing).toEqual([[webhook.secret]])
     const rotation = { secret, previousUntil: until }
     yield* publishMany(1)
-    yield* store.rotateSecret(p1, webhook.id, rotation, occasion)
+    yield* store.rotateSecret(p1, webhook.id, rotation, context)
     yield* publishMany(1)
     const both = [secret, webhook.secret]
     expect(yield* signing).toEqual([both, both])
     const previous = { secret: webhook.secret, until }
     expect(yield* store.list(p1)).toEqual([{ ...webhook, ...well, secret, previous }])
     const back = { secret: webhook.secret, previousUntil: until - 60_000 }
-    yield* store.rotateSecret(p1, webhook.id, back, occasion)
+    yield* store.rotateSecret(p1, webhook.id, back, context)
     yield* publishMany(1)
     expect(yield* signing).toEqual([[webhook.secret]])
-    const foreign = store.rotateSecret(p2, webhook.id, rotation, occasion)
+    const foreign = store.rotateSecret(p2, webhook.id, rotation, context)
     yield* expectFailure("WebhookNotFound", foreign)
   })
 
@@ -391,9 +391,9 @@ export const webhookStoreSuite = (on: StoreTests): void => {
     yield* addWebhook(p2, { secret: StoredSecret("enc_k1_AA") })
     const until = now + 60_000
     for (const secret of ["enc_k-2_AA_BB", "enc_k3_AA"].map(StoredSecret)) {
-      yield* store.rotateSecret(p1, plain.id, { secret, previousUntil: until }, occasion)
+      yield* store.rotateSecret(p1, plain.id, { secret, previousUntil: until }, context)
     }
-    yield* store.addSigningKey(p1, plain.id, StoredSecret("enc_k4_AA"), occasion)
+    yield* store.addSigningKey(p1, plain.id, StoredSecret("enc_k4_AA"), context)
     const headers = { names: ["x-a"], sealed: StoredSecret("enc_k6_AA") }
     yield* addWebhook(p2, { headers })
     // Damaged.
@@ -420,20 +420,20 @@ export const webhookStoreSuite = (on: StoreTests): void => {
   test("fails if the project does not exist", function* () {
     const store = yield* WebhookStore
     const nowhere = ProjectId("nowhere")
-    const added = store.add(makeWebhook(nowhere), 50, occasion)
+    const added = store.add(makeWebhook(nowhere), 50, context)
     yield* expectFailure("ProjectNotFound", added, store.list(nowhere))
   })
 
   test("enforces the limit of a project across concurrent additions", function* () {
     const store = yield* prepared
-    const outcomes = yield* times(20, () => outcomeOf(store.add(makeWebhook(p1), 7, occasion)))
+    const outcomes = yield* times(20, () => outcomeOf(store.add(makeWebhook(p1), 7, context)))
     const refused = outcomes.filter((outcome) => outcome !== "done")
     expect(refused).toEqual(Array.from({ length: 13 }, () => "WebhookLimitReached"))
     const stored = yield* store.list(p1)
     expect(stored).toHaveLength(7)
-    yield* store.add(makeWebhook(p2), 7, occasion)
-    yield* store.remove(p1, firstOf(stored).id, occasion)
-    yield* store.add(makeWebhook(p1), 7, occasion)
+    yield* store.add(makeWebhook(p2), 7, context)
+    yield* store.remove(p1, firstOf(stored).id, context)
+    yield* store.add(makeWebhook(p1), 7, context)
   })
 
   removalTests(on)
@@ -441,9 +441,9 @@ export const webhookStoreSuite = (on: StoreTests): void => {
 
   transactional("undoes changes with a transaction of the host that fails", function* () {
     const { ref, store, webhook } = yield* preparedWebhook
-    yield* undone(store.add(makeWebhook(p1), 50, occasion))
-    yield* undone(store.remove(p1, webhook.id, occasion))
-    yield* undone(store.update(ref, settingsOf(webhook, { disabled: byRequest }), occasion))
+    yield* undone(store.add(makeWebhook(p1), 50, context))
+    yield* undone(store.remove(p1, webhook.id, context))
+    yield* undone(store.update(ref, settingsOf(webhook, { disabled: byRequest }), context))
     expect(yield* store.list(p1)).toEqual([{ ...webhook, ...well }])
   })
 }

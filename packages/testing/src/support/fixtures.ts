@@ -119,10 +119,10 @@ export const sequenceOf = (changed: Event): number => {
 export const longAgo = -10_000_000_000_000
 
 /** A change context without a particular origin. */
-export const occasion: ChangeContext = { origin: hostOrigin, at: 0 }
+export const context: ChangeContext = { origin: hostOrigin, at: 0 }
 
 /** Returns a request with a new idempotency key. */
-export const once = (): IdempotencyKey => ({
+export const idempotency = (): IdempotencyKey => ({
   owner: "key-1",
   key: crypto.randomUUID(),
   fingerprint: "a request",
@@ -131,7 +131,7 @@ export const once = (): IdempotencyKey => ({
 /** Returns a change in a project, with a new event. */
 export const change = (projectId: ProjectId, type?: string): Change => ({
   projectId,
-  ...occasion,
+  ...context,
   reason: undefined,
   event: draft(projectId, type),
 })

@@ -8,7 +8,7 @@ import { createServer } from "node:net"
 const firstPort = 20_000
 const lastPort = 32_767
 
-const mostTries = 100
+const maxTries = 100
 
 const isFree = (port: number): Promise<boolean> =>
   new Promise((resolve) => {
@@ -19,7 +19,7 @@ const isFree = (port: number): Promise<boolean> =>
 
 /** Returns a free port. */
 export const freePort = async (): Promise<number> => {
-  for (let tries = 0; tries < mostTries; tries++) {
+  for (let tries = 0; tries < maxTries; tries++) {
     const port = randomInt(firstPort, lastPort + 1)
     if (await isFree(port)) return port
   }

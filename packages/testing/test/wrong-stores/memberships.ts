@@ -147,8 +147,8 @@ export const wrongMembershipStores = wrongStores("MembershipStore", MembershipSt
     deleteProject: () => Effect.void,
   }),
   "makes a grant once, repeats its answer, and refuses another request": ({ grant, recall }) => ({
-    grant: Effect.fnUntraced(function* ({ once, ...granted }) {
-      const known = once && (yield* recall(once, granted.projectId))
+    grant: Effect.fnUntraced(function* ({ idempotency, ...granted }) {
+      const known = idempotency && (yield* recall(idempotency, granted.projectId))
       yield* Effect.yieldNow
       return known ?? (yield* grant(granted))
     }),
@@ -166,17 +166,23 @@ export const wrongMembershipStores = wrongStores("MembershipStore", MembershipSt
     }),
   }),
   "makes a move once, repeats its answer, and refuses another request": ({ move }) => ({
-    move: ({ once: _, ...moving }) => move(moving),
+    move: ({ idempotency: _, ...moving }) => move(moving),
   }),
   "makes a change of metadata once, repeats its answer, and refuses another request": ({
     setMetadata,
   }) => ({
     setMetadata: (change) =>
-      setMetadata({ ...change, once: change.once && { ...change.once, answer: undefined } }),
+      setMetadata({
+        ...change,
+        idempotency: change.idempotency && { ...change.idempotency, answer: undefined },
+      }),
   }),
   "returns when a grant was made, and the metadata that it has left or set": ({ grant }) => ({
     grant: (granted) =>
-      grant({ ...granted, once: granted.once && { ...granted.once, answer: "" } }),
+      grant({
+        ...granted,
+        idempotency: granted.idempotency && { ...granted.idempotency, answer: "" },
+      }),
   }),
   "has no history, and nobody else loses any": ({ erase }) => ({
     erase: (erasure) => erase({ ...erasure, origin: hostOrigin }),
@@ -193,7 +199,7 @@ export const wrongMembershipStores = wrongStores("MembershipStore", MembershipSt
       Effect.tap(erase(erasure), () => Effect.ignore(erase({ ...erasure, ...changeIn(p2) }))),
   }),
   "is erased once with an idempotency key, whatever was written since": ({ erase }) => ({
-    erase: ({ once: _, ...erasure }) => erase(erasure),
+    erase: ({ idempotency: _, ...erasure }) => erase(erasure),
   }),
   "has who was shown what": ({ recordShown }) => ({
     recordShown: (...shown) => Effect.ignore(recordShown(...shown)),
@@ -201,7 +207,7 @@ export const wrongMembershipStores = wrongStores("MembershipStore", MembershipSt
   "make a chain if members are extended often at the same time, with idempotency keys": (
     right,
   ) => ({
-    extend: ({ once: _, ...extension }) => right.extend(extension),
+    extend: ({ idempotency: _, ...extension }) => right.extend(extension),
   }),
   "counts the days around today, the active, and those that end soon": ({ countEnds }) => ({
     countEnds: (projectId, query) =>
@@ -238,7 +244,7 @@ export const wrongMembershipStores = wrongStores("MembershipStore", MembershipSt
   "makes the undoing of a bulk extension once, repeats its answer, and refuses another request": (
     right,
   ) => ({
-    undoBulkExtension: ({ once: _, ...undoing }) => right.undoBulkExtension(undoing),
+    undoBulkExtension: ({ idempotency: _, ...undoing }) => right.undoBulkExtension(undoing),
   }),
   "returns who made which, newest first, page by page": ({ bulkExtensions }) => ({
     bulkExtensions: (projectId, { limit }) =>
@@ -250,8 +256,8 @@ export const wrongMembershipStores = wrongStores("MembershipStore", MembershipSt
   "makes the creation of a project once, repeats its answer, and refuses another request": (
     right,
   ) => ({
-    createProject: (projectId, { once: _, ...occasion }) =>
-      right.createProject(projectId, occasion),
+    createProject: (projectId, { idempotency: _, ...context }) =>
+      right.createProject(projectId, context),
   }),
   "come at each reminder and at the end, once": announcing(({ watch }) => ({
     watch: () => watch([Millis(0)]),

@@ -40,10 +40,10 @@ export const wrongApiKeyStores = wrongStores("ApiKeyStore", ApiKeyStore, {
     (key) => (key.projects === "all" ? { ...key, projects: new Set() } : key),
   ),
   "keeps every project of keys that are added concurrently for one token": ({ add, find }) => ({
-    add: Effect.fnUntraced(function* (key, occasion) {
+    add: Effect.fnUntraced(function* (key, context) {
       const known = yield* find(key.digest)
       yield* Effect.yieldNow
-      const stored = yield* add(key, occasion)
+      const stored = yield* add(key, context)
       return known === undefined ? { ...stored, id: key.id } : stored
     }),
   }),
@@ -56,10 +56,10 @@ export const wrongApiKeyStores = wrongStores("ApiKeyStore", ApiKeyStore, {
     }),
   },
   "adds a key with an idempotency key once, and keeps none of one that it cannot add": (right) => ({
-    add: (key, { once: _, ...occasion }) => right.add(key, occasion),
+    add: (key, { idempotency: _, ...context }) => right.add(key, context),
   }),
   "revokes a key with an idempotency key once": ({ revoke }) => ({
-    revoke: ({ once: _, ...revocation }) => revoke(revocation),
+    revoke: ({ idempotency: _, ...revocation }) => revoke(revocation),
   }),
   "lists all keys, oldest first, and those that were revoked": ({ list }) => ({
     list: (page) => Effect.map(list(page), (keys) => keys.toReversed()),
@@ -115,7 +115,7 @@ const listingWebhooks =
 const addingWebhooks =
   (change: (webhook: StoredWebhook) => StoredWebhook) =>
   ({ add }: Store): Partial<Store> => ({
-    add: (webhook, limit, occasion) => add(change(webhook), limit, occasion),
+    add: (webhook, limit, context) => add(change(webhook), limit, context),
   })
 
 const findingWebhooks =
@@ -149,42 +149,42 @@ export const wrongWebhookStores = wrongStores("WebhookStore", WebhookStore, {
     enable: (...ids) => Effect.ignore(right.enable(...ids)),
   }),
   "replaces the settings of a webhook, if they are as expected": ({ find, update }) => ({
-    update: (ref, change, occasion) =>
+    update: (ref, change, context) =>
       find(ref.projectId, ref.webhookId).pipe(
-        Effect.flatMap((expected) => update(ref, { ...change, expected }, occasion)),
+        Effect.flatMap((expected) => update(ref, { ...change, expected }, context)),
         Effect.catchTag("WebhookNotFound", () => Effect.void),
       ),
   }),
   "keeps what waits for a webhook that is disabled by request, until it is enabled": (right) => ({
-    update: (ref, change, occasion) =>
+    update: (ref, change, context) =>
       right.update(
         ref,
         { ...change, settings: { ...change.settings, disabled: change.expected.disabled } },
-        occasion,
+        context,
       ),
   }),
   "changes a webhook with an idempotency key once": ({ update }) => ({
-    update: (ref, change, { once: _, ...occasion }) => update(ref, change, occasion),
+    update: (ref, change, { idempotency: _, ...context }) => update(ref, change, context),
   }),
   "enforces the limit of a project across concurrent additions": ({ add }) => ({
-    add: (webhook, limit, occasion) => add(webhook, limit + 1, occasion),
+    add: (webhook, limit, context) => add(webhook, limit + 1, context),
   }),
   "adds a webhook with an idempotency key once, and keeps no key of one that it cannot add": (
     right,
   ) => ({
-    add: (webhook, limit, { once: _, ...occasion }) => right.add(webhook, limit, occasion),
+    add: (webhook, limit, { idempotency: _, ...context }) => right.add(webhook, limit, context),
   }),
   "rotates a secret with an idempotency key once": ({ rotateSecret }) => ({
-    rotateSecret: (projectId, webhookId, rotation, { once: _, ...occasion }) =>
-      rotateSecret(projectId, webhookId, rotation, occasion),
+    rotateSecret: (projectId, webhookId, rotation, { idempotency: _, ...context }) =>
+      rotateSecret(projectId, webhookId, rotation, context),
   }),
   "enables a webhook with an idempotency key once": ({ enable }) => ({
-    enable: (projectId, webhookId, { once: _, ...occasion }) =>
-      enable(projectId, webhookId, occasion),
+    enable: (projectId, webhookId, { idempotency: _, ...context }) =>
+      enable(projectId, webhookId, context),
   }),
   "removes a webhook with an idempotency key once": ({ remove }) => ({
-    remove: (projectId, webhookId, { once: _, ...occasion }) =>
-      remove(projectId, webhookId, occasion),
+    remove: (projectId, webhookId, { idempotency: _, ...context }) =>
+      remove(projectId, webhookId, context),
   }),
 })
 

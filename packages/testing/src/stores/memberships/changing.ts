@@ -7,7 +7,7 @@ import {
   isEndsLater,
   isReplayedResponse,
   lastEndDate,
-  mostExamples,
+  maxExamples,
 } from "@tenure/core/internal"
 import {
   ApiKeyId,
@@ -35,8 +35,8 @@ import { addWebhook, dayMillis, expectFailure, together } from "../steps.ts"
 import { endDateOf, nowhere, prepared } from "./every-change.ts"
 import { everything, gold, observe } from "./every-change.ts"
 
-const { change, date, draft, once, sequenceOf } = Fixture
-const { in2027, in2028, in2029, manyKindsOfUser, occasion, p1, p2, u1, u2, u3 } = Fixture
+const { change, date, draft, idempotency, sequenceOf } = Fixture
+const { in2027, in2028, in2029, manyKindsOfUser, context, p1, p2, u1, u2, u3 } = Fixture
 
 export const changingTests = (on: StoreTests): void => {
   const { describe } = on
@@ -44,7 +44,7 @@ export const changingTests = (on: StoreTests): void => {
 
   describe("projects", () => {
     test("keep their members and their history when they are created again", function* (store) {
-      yield* store.createProject(p1, occasion)
+      yield* store.createProject(p1, context)
       expect(yield* endDateOf(u1)).toBe(in2027)
       expect(yield* store.history(p1, { userId: u1, limit: 10 })).toHaveLength(1)
     })
@@ -82,7 +82,7 @@ export const changingTests = (on: StoreTests): void => {
       for (const id of ["__proto__", "a/b?c#d", "日本", "'; --", "%00", ...alike]) {
         const projectId = ProjectId(id)
         yield* expectFailure("MembershipNotFound", store.find(projectId, u1))
-        yield* store.createProject(projectId, occasion)
+        yield* store.createProject(projectId, context)
         yield* store.grant({ ...change(projectId), userId: u1, endDate: in2027 })
         expect(yield* endDateOf(u1, projectId)).toBe(in2027)
       }
@@ -189,14 +189,16 @@ export const expectingTests = (on: StoreTests): void => {
 
     test("keeps its idempotency key with the date that it left", function* (store) {
       yield* store.grant({ ...change(p1), userId: u1, endDate: in2029 })
-      const key = once()
-      expect(yield* lengthen(u1, in2028, { once: key })).toEqual({ later: in2029 })
+      const key = idempotency()
+      expect(yield* lengthen(u1, in2028, { idempotency: key })).toEqual({ later: in2029 })
       yield* store.extend({ ...change(p1), userId: u1, endDate: in2027 })
-      expect(yield* lengthen(u1, in2028, { once: key })).toEqual(replayedResponse(String(in2029)))
+      expect(yield* lengthen(u1, in2028, { idempotency: key })).toEqual(
+        replayedResponse(String(in2029)),
+      )
       expect(yield* endDateOf(u1)).toBe(in2027)
-      const other = once()
-      expect(yield* lengthen(u1, in2028, { once: other })).toBe("done")
-      expect(yield* lengthen(u1, in2028, { once: other })).toEqual(replayedResponse())
+      const other = idempotency()
+      expect(yield* lengthen(u1, in2028, { idempotency: other })).toBe("done")
+      expect(yield* lengthen(u1, in2028, { idempotency: other })).toEqual(replayedResponse())
     })
 
     test("ends with the latest date, if many arrive at the same time", function* () {
@@ -455,7 +457,7 @@ export const farDatesTests = ({ describe, property, test, transactional }: Store
       members,
       Effect.fnUntraced(function* (memberships) {
         const store = yield* MembershipStore
-        yield* store.createProject(p1, occasion)
+        yield* store.createProject(p1, context)
         yield* store.import({ ...change(p1), memberships })
         expect(yield* listed).toEqual(memberships)
         const sooner = (endDate: EndDate) => EndDate(endDate - 1)
@@ -473,7 +475,7 @@ export const farDatesTests = ({ describe, property, test, transactional }: Store
         expect(yield* store.previewBulkExtension(p1, set)).toMatchObject({
           examples: changed
             .filter((one) => one.endDate !== endDate)
-            .slice(0, mostExamples)
+            .slice(0, maxExamples)
             .map((one) => ({ ...one, wouldEnd: endDate })),
         })
         yield* store.extendAll({ ...change(p1), bulk: set })
@@ -483,7 +485,7 @@ export const farDatesTests = ({ describe, property, test, transactional }: Store
 
     test("can be expected after everybody has more time, and are capped at the last instant", function* () {
       const store = yield* MembershipStore
-      yield* store.createProject(p1, occasion)
+      yield* store.createProject(p1, context)
       const users = ["1001", "1002", "1003"].map(UserId)
       const endingAt = (dates: ReadonlyArray<EndDate>) =>
         users.map((userId, index) => ({ userId, endDate: EndDate(dates[index] ?? NaN) }))
@@ -503,7 +505,7 @@ export const farDatesTests = ({ describe, property, test, transactional }: Store
     transactional("are the same in a transaction of the host", function* () {
       const store = yield* MembershipStore
       const { run } = yield* HostTransaction
-      yield* store.createProject(p1, occasion)
+      yield* store.createProject(p1, context)
       const endingAt = (dateOf: (index: number) => EndDate) =>
         Array.from({ length: 20 }, (_, index) => ({
           userId: UserId(String(1000 + index)),

@@ -12,7 +12,7 @@ import {
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
-import { change, in2027, in2028, once, p1, p2, u1, u2, u3 } from "../../support/fixtures.ts"
+import { change, in2027, in2028, idempotency, p1, p2, u1, u2, u3 } from "../../support/fixtures.ts"
 import { type StoreTests, undone } from "../declare.ts"
 import { answersToRepeated, expectFailure, firstOf, successesOf, together } from "../steps.ts"
 import { changesAt, everything, gold, observe, writesOf } from "./every-change.ts"
@@ -20,7 +20,7 @@ import { nowhere, prepared } from "./every-change.ts"
 
 type Store = MembershipStore["Service"]
 
-const common = (key: IdempotencyKey) => ({ ...change(p1), once: key })
+const common = (key: IdempotencyKey) => ({ ...change(p1), idempotency: key })
 
 /** A store with members, a bulk extension and a webhook, and a way to count a change's writes. */
 const observed = Effect.gen(function* () {
@@ -56,7 +56,7 @@ const onceOf = ({ key, kind, owner, projectId }: Request): IdempotencyKey => ({
 
 /** Makes a request, and tells whether it was made, or before, or why not. */
 const outcomeOf = (store: Store, request: Request) => {
-  const given = { ...change(request.projectId), endDate: in2028, once: onceOf(request) }
+  const given = { ...change(request.projectId), endDate: in2028, idempotency: onceOf(request) }
   const made: Effect.Effect<unknown, { readonly _tag: string }> =
     request.kind === "grant"
       ? store.grant({ ...given, userId: u3 })
@@ -72,7 +72,7 @@ const projectTests = ({ property, test }: StoreTests): void => {
   test("makes one of two changes of different projects that have the same key at the same time", function* () {
     const store = yield* prepared
     for (let round = 0; round < 10; round++) {
-      const { key, owner } = once()
+      const { key, owner } = idempotency()
       const same = [p1, p2].map((projectId): Request => ({ owner, key, projectId, kind: "grant" }))
       const outcomes = yield* together(same.map((request) => outcomeOf(store, request)))
       expect(outcomes.toSorted()).toEqual(["IdempotencyMismatch", "made"])
@@ -124,7 +124,7 @@ export const onceTests = (on: StoreTests): void => {
         const { counts, store } = yield* observed
         // An erasure has its own answer.
         const answer = name === "an erasure" ? undefined : "an answer"
-        const key = { ...once(), answer }
+        const key = { ...idempotency(), answer }
         const answers = yield* answersToRepeated(12, () => make(store, common(key)))
         const repeated = answer ?? firstOf(answers)
         expect(new Set(answers)).toEqual(new Set([repeated]))
@@ -137,7 +137,7 @@ export const onceTests = (on: StoreTests): void => {
 
     test.each(kinds)("makes %s once without an answer, too", function* ([name, make]) {
       const { counts, store } = yield* observed
-      const key = once()
+      const key = idempotency()
       expect(isReplayedResponse(yield* make(store, common(key)))).toBe(false)
       expect(isReplayedResponse(yield* make(store, common(key)))).toBe(true)
       expect(yield* counts).toEqual([writesOf(name), writesOf(name)])
@@ -145,7 +145,7 @@ export const onceTests = (on: StoreTests): void => {
 
     test("returns the total of the bulk extension that was made, also if it is recalled", function* (world) {
       const { store } = world
-      const key = once()
+      const key = idempotency()
       const bulk = { ...common(key), bulk: { endDate: in2028, mode: "set" } } as const
       expect(yield* store.recall(key, p1)).toBeUndefined()
       yield* store.extendAll(bulk)
@@ -159,7 +159,7 @@ export const onceTests = (on: StoreTests): void => {
     test("returns when a grant was made, and the metadata that it has left or set", function* (world) {
       const { store } = world
       for (const metadata of [undefined, gold, undefined]) {
-        const granted = { ...common(once()), userId: u1, endDate: in2028, metadata }
+        const granted = { ...common(idempotency()), userId: u1, endDate: in2028, metadata }
         yield* store.grant(granted)
         const left = metadataJson((yield* store.find(p1, u1)).metadata)
         yield* store.end({ ...change(p1), userId: u1 })
@@ -171,7 +171,7 @@ export const onceTests = (on: StoreTests): void => {
     })
 
     test("knows a change that could not be made any more", function* ({ store }) {
-      const extension = { ...common(once()), userId: u1, endDate: in2028 }
+      const extension = { ...common(idempotency()), userId: u1, endDate: in2028 }
       yield* store.extend(extension)
       yield* store.end({ ...change(p1), userId: u1 })
       const again = yield* store.extend({ ...extension, ...change(p1) })
@@ -180,7 +180,7 @@ export const onceTests = (on: StoreTests): void => {
 
     test("makes one of two changes that have the same key at the same time", function* (world) {
       const { counts, store } = world
-      const key = once()
+      const key = idempotency()
       const extend = (index: number) =>
         store.extend({
           ...common({ ...key, fingerprint: String(index) }),
@@ -192,7 +192,7 @@ export const onceTests = (on: StoreTests): void => {
     })
 
     test("keeps the keys of each owner apart", function* ({ counts, store }) {
-      const key = once()
+      const key = idempotency()
       for (const owner of ["one", "other"]) {
         const extension = { ...common({ ...key, owner }), userId: u1, endDate: in2028 }
         expect(isReplayedResponse(yield* store.extend(extension))).toBe(false)
@@ -201,7 +201,7 @@ export const onceTests = (on: StoreTests): void => {
     })
 
     test("keeps no key of a change that fails", function* ({ counts, store }) {
-      const key = once()
+      const key = idempotency()
       const extension = { userId: u3, endDate: in2028 }
       const extend = Effect.suspend(() => store.extend({ ...common(key), ...extension }))
       yield* expectFailure("MembershipNotFound", extend, store.end({ ...common(key), userId: u3 }))
@@ -221,7 +221,7 @@ export const onceTests = (on: StoreTests): void => {
       "forgets the key with a transaction of the host that fails",
       function* ({ counts, store }) {
         for (const [, make] of kinds) {
-          const key = once()
+          const key = idempotency()
           yield* undone(make(store, common(key)))
           expect(yield* store.recall(key, p1)).toBeUndefined()
         }

@@ -12,7 +12,7 @@ import {
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import fc from "fast-check"
-import { change, in2027, occasion, p1, p2, u1, u2, u3 } from "../../support/fixtures.ts"
+import { change, in2027, context, p1, p2, u1, u2, u3 } from "../../support/fixtures.ts"
 import type { StoreTests } from "../declare.ts"
 import {
   type EndDates,
@@ -128,8 +128,8 @@ export const modelTests = ({ property }: StoreTests): void =>
     fc.array(step, { maxLength: 60, size: "+1" }),
     Effect.fnUntraced(function* (steps) {
       const store = yield* MembershipStore
-      yield* store.createProject(p1, occasion)
-      yield* store.createProject(p2, occasion)
+      yield* store.createProject(p1, context)
+      yield* store.createProject(p2, context)
       yield* store.grant({ ...change(p2), userId: u1, endDate: in2027 })
       let ledger: Ledger = []
       for (const one of steps) {

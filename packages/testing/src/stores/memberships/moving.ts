@@ -32,7 +32,7 @@ import { addWebhook, at, dayMillis, expectFailure, idsOf, outcomeOf, together } 
 import { endDateOf, nowhere, prepared } from "./every-change.ts"
 import { everything } from "./every-change.ts"
 
-const { change, draft, event, once, sequenceOf } = Fixture
+const { change, draft, event, idempotency, sequenceOf } = Fixture
 const { in2027, in2028, in2029, longAgo, p1, p2, u1, u2, u3 } = Fixture
 
 const gold: Metadata = { plan: "gold", seat: "12A" }
@@ -489,7 +489,7 @@ export const erasingTests = (on: StoreTests): void => {
 
     test("is erased once with an idempotency key, whatever was written since", function* (world) {
       const { erased, store } = world
-      const keyed = { ...erased, once: once() }
+      const keyed = { ...erased, idempotency: idempotency() }
       expect(yield* store.erase(keyed)).toMatchObject({ id: erased.event.id })
       const later = { ...change(p1), at: erased.at + 1, userId: u1, endDate: in2027 }
       yield* store.grant(later)

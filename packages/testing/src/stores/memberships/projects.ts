@@ -21,7 +21,7 @@ import { addWebhook, firstOf, outcomeOf, successesOf, together } from "../steps.
 import { changesAt, everything, observe } from "./every-change.ts"
 import { endDateOf, nowhere, prepared } from "./every-change.ts"
 
-const { apiKey, change, in2027, in2028, in2029, occasion, once, p1, p2, u1, u2, u3 } = Fixture
+const { apiKey, change, in2027, in2028, in2029, context, idempotency, p1, p2, u1, u2, u3 } = Fixture
 
 export const projectTests = (on: StoreTests): void => {
   const { describe } = on
@@ -31,7 +31,7 @@ export const projectTests = (on: StoreTests): void => {
     test("counts memberships and webhooks", function* (store) {
       const { id } = yield* addWebhook()
       yield* addWebhook()
-      yield* WebhookStore.use((webhooks) => webhooks.remove(p1, id, occasion))
+      yield* WebhookStore.use((webhooks) => webhooks.remove(p1, id, context))
       const dated = [u2, u3].map((userId) => ({ userId, endDate: in2027 }))
       yield* store.import({ ...change(p1), memberships: dated })
       yield* store.end({ ...change(p1), userId: u1 })
@@ -55,8 +55,8 @@ export const projectTests = (on: StoreTests): void => {
     test("creates each of many projects once, and records who asked for it", function* (store) {
       const ids = Array.from({ length: 300 }, (_, index) => ProjectId(`many-${index}`))
       const creations = [...ids, ...ids].map((id, index) => {
-        const origin = { ...occasion.origin, requestId: `request ${index % 300}` }
-        return store.createProject(id, { ...occasion, origin })
+        const origin = { ...context.origin, requestId: `request ${index % 300}` }
+        return store.createProject(id, { ...context, origin })
       })
       yield* together(creations)
       const page = { within: new Set(ids), after: undefined, limit: 1000 }
@@ -77,7 +77,7 @@ export const projectTests = (on: StoreTests): void => {
   describe("listProjects", () => {
     test("orders projects by their ids, page by page, of those within", function* (store) {
       const others = ["p10", "P1", "é"].map(ProjectId)
-      for (const id of others) yield* store.createProject(id, occasion)
+      for (const id of others) yield* store.createProject(id, context)
       const list = (after: ProjectId | undefined, within: ReadonlySet<string> | "all" = "all") =>
         store.listProjects({ within, after, limit: 2 })
       const ids = (...page: Parameters<typeof list>) =>
@@ -118,7 +118,7 @@ export const countingTests = ({ describe, property }: StoreTests): void => {
       situations,
       Effect.fnUntraced(function* ({ changed, endDate, extended, granted, mode, ...asked }) {
         const store = yield* MembershipStore
-        yield* store.createProject(p1, occasion)
+        yield* store.createProject(p1, context)
         const written = yield* observe()
         const grantAll = (all: typeof granted) =>
           Effect.forEach(all, ([userId, to]) => store.grant({ ...change(p1), userId, endDate: to }))
@@ -150,7 +150,7 @@ export const countingTests = ({ describe, property }: StoreTests): void => {
 /** Two projects with all kinds in them. */
 const furnished = Effect.gen(function* () {
   const store = yield* prepared
-  const key = yield* ApiKeyStore.use((keys) => keys.add(apiKey("a token", p1, p2), occasion))
+  const key = yield* ApiKeyStore.use((keys) => keys.add(apiKey("a token", p1, p2), context))
   if (isReplayedResponse(key)) return yield* Effect.die("a key that was issued before")
   const furnish = Effect.fnUntraced(function* (projectId: ProjectId) {
     const receiver = yield* addWebhook(projectId)
@@ -198,7 +198,7 @@ export const deletingTests = (on: StoreTests): void => {
   on.describe("a project that is deleted", () => {
     test("leaves nothing that can be read or changed, and other projects as they are", function* (all) {
       const { other, store } = all
-      yield* store.deleteProject(p1, occasion)
+      yield* store.deleteProject(p1, context)
       const missing = "ProjectNotFound"
       expect(yield* readable(all)).toEqual({
         ...nothing,
@@ -225,8 +225,8 @@ export const deletingTests = (on: StoreTests): void => {
 
     test("leaves nothing to a project that is created again", function* (all) {
       const { store } = all
-      yield* store.deleteProject(p1, occasion)
-      yield* store.createProject(p1, occasion)
+      yield* store.deleteProject(p1, context)
+      yield* store.createProject(p1, context)
       expect(yield* readable(all)).toEqual({
         ...nothing,
         project: { id: p1, memberships: 0, webhooks: 0, lastBulkEndDate: undefined },
@@ -245,8 +245,8 @@ export const deletingTests = (on: StoreTests): void => {
 
     test("voids the claims of its deliveries", function* ({ one, other, store }) {
       const claimed = yield* claims()
-      yield* store.deleteProject(p1, occasion)
-      yield* store.createProject(p1, occasion)
+      yield* store.deleteProject(p1, context)
+      yield* store.createProject(p1, context)
       for (const claim of claimed) {
         const settled = yield* settle(claim, { _tag: "Released" })
         expect(settled).toBe(claim.webhook.webhookId === one.receiver.id ? "Lapsed" : "Settled")
@@ -263,40 +263,40 @@ export const deletingTests = (on: StoreTests): void => {
     })
 
     test("happens once if several delete the project at the same time", function* ({ store }) {
-      expect(yield* successesOf(4, () => store.deleteProject(p1, occasion))).toBe(1)
+      expect(yield* successesOf(4, () => store.deleteProject(p1, context))).toBe(1)
       for (const projectId of [nowhere, p1]) {
-        const error = yield* Effect.flip(store.deleteProject(projectId, occasion))
+        const error = yield* Effect.flip(store.deleteProject(projectId, context))
         expect(error).toMatchObject({ _tag: "ProjectNotFound", projectId })
       }
     })
 
     test("happens once with an idempotency key, whatever was created since", function* ({ store }) {
-      const keyed = { ...occasion, once: once() }
+      const keyed = { ...context, idempotency: idempotency() }
       yield* store.deleteProject(p1, keyed)
       expect(isReplayedResponse(yield* store.deleteProject(p1, keyed))).toBe(true)
-      yield* store.createProject(p1, occasion)
+      yield* store.createProject(p1, context)
       expect(isReplayedResponse(yield* store.deleteProject(p1, keyed))).toBe(true)
       expect((yield* store.findProject(p1)).id).toBe(p1)
     })
 
     test("forgets the idempotency keys of its changes, and no others", function* ({ store }) {
-      const [forgotten, kept] = [once(), once()]
+      const [forgotten, kept] = [idempotency(), idempotency()]
       const isRepeated = (projectId: ProjectId, key: typeof kept) => {
-        const granted = { ...change(projectId), userId: u3, endDate: in2027, once: key }
+        const granted = { ...change(projectId), userId: u3, endDate: in2027, idempotency: key }
         return Effect.map(store.grant(granted), isReplayedResponse)
       }
       yield* isRepeated(p1, forgotten)
       yield* isRepeated(p2, kept)
-      yield* store.deleteProject(p1, occasion)
+      yield* store.deleteProject(p1, context)
       expect(yield* store.recall(forgotten, p1)).toBeUndefined()
-      yield* store.createProject(p1, occasion)
+      yield* store.createProject(p1, context)
       expect(yield* isRepeated(p1, forgotten)).toBe(false)
       expect(yield* isRepeated(p1, forgotten)).toBe(true)
       expect(yield* isRepeated(p2, kept)).toBe(true)
     })
 
     transactional("is undone with a transaction of the host that fails", function* ({ store }) {
-      yield* undone(store.deleteProject(p1, occasion))
+      yield* undone(store.deleteProject(p1, context))
       expect(yield* store.findProject(p1)).toMatchObject({ memberships: 2, webhooks: 1 })
       expect(yield* claims()).not.toEqual([])
     })

@@ -34,7 +34,7 @@ import { addWebhook, createProjects, dayMillis, expectFailure, times } from "../
 import { nowhere, prepared } from "./every-change.ts"
 
 const { change, date, sequenceOf } = Fixture
-const { in2027, in2028, in2029, manyKindsOfUser, occasion, p1, p2, u1, u2, u3 } = Fixture
+const { in2027, in2028, in2029, manyKindsOfUser, context, p1, p2, u1, u2, u3 } = Fixture
 
 /** Reads the whole history in pages. */
 const historyInPages = Effect.fnUntraced(function* (userId: UserId | undefined, limit: number) {
@@ -81,7 +81,7 @@ const historyTests = ({ testsAfter, describe }: StoreTests): void => {
           ...by(6),
         },
         { ...row, action: "extended", from: in2027, to: in2028, ...by(5) },
-        { ...row, action: "granted", userId: u2, from: undefined, to: in2029, ...occasion },
+        { ...row, action: "granted", userId: u2, from: undefined, to: in2029, ...context },
       ])
     })
 
@@ -156,8 +156,8 @@ const historyTests = ({ testsAfter, describe }: StoreTests): void => {
       expect(yield* after(one?.cursor, p2)).toEqual([])
       expect(yield* after(one?.cursor, undefined)).toEqual([])
       expect(yield* after(other?.cursor, p1)).toEqual([])
-      yield* store.deleteProject(p1, occasion)
-      yield* store.createProject(p1, occasion)
+      yield* store.deleteProject(p1, context)
+      yield* store.createProject(p1, context)
       yield* store.grant({ ...change(p1), userId: u3, endDate: in2027 })
       expect(yield* after(one?.cursor, p1)).toEqual([])
     })
@@ -246,7 +246,7 @@ export const readingTests = (on: StoreTests): void => {
 type Store = MembershipStore["Service"]
 
 // More than any list in these tests needs: each page but the last advances.
-const mostPages = 1000
+const maxPages = 1000
 
 /** Asks for all pages, and does something after each. Returns them. */
 const endingPagesOf = Effect.fnUntraced(function* (
@@ -262,7 +262,7 @@ const endingPagesOf = Effect.fnUntraced(function* (
     pages.push(page)
     after = page.next
     yield* afterEach(pages.length)
-  } while (after !== undefined && pages.length < mostPages)
+  } while (after !== undefined && pages.length < maxPages)
   expect(after).toBeUndefined()
   return pages.flatMap(({ memberships }) => memberships)
 })
@@ -298,7 +298,7 @@ const leads = reminderLeads([Millis(dayMillis)])
 /** Performs steps, and compares each list with the one expected after the changes so far. */
 const follow = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>, on: StoreTests) {
   const store = yield* MembershipStore
-  yield* store.createProject(p1, occasion)
+  yield* store.createProject(p1, context)
   const { dates, fromStored, make, pass, today, toStored } = yield* countDays(on)
 
   const list = Effect.fnUntraced(function* ({
@@ -374,7 +374,7 @@ export const endingListTests = (on: StoreTests): void => {
 
     test("answers whatever cursor it is given", function* () {
       const store = yield* MembershipStore
-      yield* store.createProject(p1, occasion)
+      yield* store.createProject(p1, context)
       yield* store.grant({ ...change(p1), userId: u1, endDate: yield* inDays(1) })
       yield* store.extendAll({ ...change(p1), bulk: { endDate: yield* inDays(2), mode: "set" } })
       const before = yield* inDays(3)
@@ -448,7 +448,7 @@ export const countingEndsTests = ({ describe, test }: StoreTests): void => {
 
     test("counts the days that are asked for, also at both ends of time", function* () {
       const store = yield* MembershipStore
-      yield* store.createProject(p1, occasion)
+      yield* store.createProject(p1, context)
       const first = date("0000-01-01T00:00:00.000Z")
       const last = date("9999-12-31T23:59:59.999Z")
       const endDates = [first, last, in2027]
@@ -470,7 +470,7 @@ export const countingEndsTests = ({ describe, test }: StoreTests): void => {
 
     test("counts what more time would lead to, which ends nobody after the last instant", function* () {
       const store = yield* MembershipStore
-      yield* store.createProject(p1, occasion)
+      yield* store.createProject(p1, context)
       const last = date("9999-12-31T23:59:59.999Z")
       yield* store.grant({ ...change(p1), userId: u1, endDate: in2027 })
       yield* store.grant({ ...change(p1), userId: u2, endDate: last })
@@ -486,7 +486,7 @@ export const countingEndsTests = ({ describe, test }: StoreTests): void => {
 
     test("tells how many memberships were extended or granted by day", function* () {
       const store = yield* MembershipStore
-      yield* store.createProject(p1, occasion)
+      yield* store.createProject(p1, context)
       const { at: now } = yield* store.countEnds(p1, unasked)
       const at = (days: number) => ({ ...change(p1), at: now + days * dayMillis })
       yield* store.grant({ ...at(0), userId: u1, endDate: in2027 })
@@ -503,7 +503,7 @@ export const countingEndsTests = ({ describe, test }: StoreTests): void => {
 
     test("counts for many at the same time, who see what they have done before", function* () {
       const store = yield* MembershipStore
-      yield* store.createProject(p1, occasion)
+      yield* store.createProject(p1, context)
       const grantAndCount = Effect.fnUntraced(function* (userId: UserId) {
         yield* store.grant({ ...change(p1), userId, endDate: in2027 })
         const { days, total } = yield* store.countEnds(p1, {

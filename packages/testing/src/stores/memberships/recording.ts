@@ -30,8 +30,8 @@ import { addWebhook, expectFailure, outcomeOf, times, together } from "../steps.
 import { datingChanges, everything, gold, observe } from "./every-change.ts"
 import { nowhere, prepared } from "./every-change.ts"
 
-const { apiKey, change, draft, makeWebhook, once, sequenceOf } = Fixture
-const { in2027, in2028, in2029, occasion, p1, p2, u1, u2, u3 } = Fixture
+const { apiKey, change, draft, makeWebhook, idempotency, sequenceOf } = Fixture
+const { in2027, in2028, in2029, context, p1, p2, u1, u2, u3 } = Fixture
 
 const users = [u1, u2, u3]
 
@@ -91,7 +91,7 @@ export const atomicityTests = (on: StoreTests): void => {
     test("writes all or nothing if its caller is interrupted", function* (store) {
       // The database may still be at work when the next test begins, which has no such project.
       const own = ProjectId("interrupted")
-      yield* store.createProject(own, occasion)
+      yield* store.createProject(own, context)
       yield* store.grant({ ...change(own), userId: u1, endDate: in2027 })
       const written = yield* observe(own)
       for (let pauses = 0; pauses < 10; pauses++) {
@@ -147,7 +147,7 @@ export const atomicityTests = (on: StoreTests): void => {
 }
 
 /** Returns a change context, recognisable by its time. */
-const auditingOccasion = (at: number) => ({
+const auditingContext = (at: number) => ({
   at,
   origin: { requestId: `request ${at}`, keyId: ApiKeyId(`key ${at}`) },
 })
@@ -157,7 +157,7 @@ const trailOf = (projectId: typeof p1 | undefined) =>
   Effect.flatMap(MembershipStore, (store) =>
     Effect.map(store.history(projectId, everything), (rows) =>
       rows.toReversed().map(({ action, at, changes, keyName, origin, subject, ...row }) => {
-        expect(origin).toEqual(auditingOccasion(at).origin)
+        expect(origin).toEqual(auditingContext(at).origin)
         expect([row.projectId, keyName]).toEqual([projectId, undefined])
         expect([row.userId, row.from, row.to]).toEqual([undefined, undefined, undefined])
         return changes.length === 0 ? [at, action, subject] : [at, action, subject, changes]
@@ -170,35 +170,32 @@ export const auditingTests = ({ describe, test, transactional }: StoreTests): vo
     test("has who changed webhooks, and only of changes", function* () {
       const store = yield* WebhookStore
       const memberships = yield* MembershipStore
-      yield* memberships.createProject(p1, auditingOccasion(1))
-      yield* memberships.createProject(p2, auditingOccasion(2))
+      yield* memberships.createProject(p1, auditingContext(1))
+      yield* memberships.createProject(p2, auditingContext(2))
       const { id, ...rest } = makeWebhook(p1)
       const rotation = { secret: makeWebhook(p1).secret, previousUntil: 0 }
-      yield* store.add({ id, ...rest }, 1, auditingOccasion(3))
-      yield* expectFailure(
-        "WebhookLimitReached",
-        store.add(makeWebhook(p1), 1, auditingOccasion(4)),
-      )
-      yield* store.rotateSecret(p1, id, rotation, auditingOccasion(5))
-      yield* Effect.flip(store.rotateSecret(p2, id, rotation, auditingOccasion(6)))
-      yield* store.addSigningKey(p1, id, StoredSecret("whsk_1"), auditingOccasion(7))
-      yield* store.addSigningKey(p1, id, StoredSecret("whsk_2"), auditingOccasion(8))
+      yield* store.add({ id, ...rest }, 1, auditingContext(3))
+      yield* expectFailure("WebhookLimitReached", store.add(makeWebhook(p1), 1, auditingContext(4)))
+      yield* store.rotateSecret(p1, id, rotation, auditingContext(5))
+      yield* Effect.flip(store.rotateSecret(p2, id, rotation, auditingContext(6)))
+      yield* store.addSigningKey(p1, id, StoredSecret("whsk_1"), auditingContext(7))
+      yield* store.addSigningKey(p1, id, StoredSecret("whsk_2"), auditingContext(8))
       const ref = { projectId: p1, webhookId: id }
       const expected = { ...rest, disabled: undefined }
       const disabled = { at: 0, by: "failures" } as const
       const disabling = { expected, settings: { ...expected, disabled }, changes: [] }
-      yield* store.update(ref, disabling, auditingOccasion(82))
-      yield* store.enable(p1, id, auditingOccasion(9))
-      yield* store.enable(p1, id, auditingOccasion(90))
+      yield* store.update(ref, disabling, auditingContext(82))
+      yield* store.enable(p1, id, auditingContext(9))
+      yield* store.enable(p1, id, auditingContext(90))
       const settings = { ...expected, description: 'a "shop"', eventTypes: undefined }
       const changes = settingChanges(expected, settings)
       const update = { expected, settings, changes }
-      yield* store.update(ref, update, auditingOccasion(91))
-      yield* Effect.flip(store.update(ref, update, auditingOccasion(92)))
+      yield* store.update(ref, update, auditingContext(91))
+      yield* Effect.flip(store.update(ref, update, auditingContext(92)))
       const unchanged = { ...update, expected: settings, changes: [] }
-      yield* store.update(ref, unchanged, auditingOccasion(93))
-      yield* store.remove(p1, id, auditingOccasion(10))
-      yield* Effect.flip(store.remove(p1, id, auditingOccasion(11)))
+      yield* store.update(ref, unchanged, auditingContext(93))
+      yield* store.remove(p1, id, auditingContext(10))
+      yield* Effect.flip(store.remove(p1, id, auditingContext(11)))
       expect(yield* trailOf(p1)).toEqual([
         [3, "webhook_created", id],
         [5, "secret_rotated", id],
@@ -212,14 +209,14 @@ export const auditingTests = ({ describe, test, transactional }: StoreTests): vo
 
     test("has who was shown what", function* () {
       const store = yield* MembershipStore
-      yield* store.createProject(p1, auditingOccasion(1))
-      yield* store.createProject(p2, auditingOccasion(2))
+      yield* store.createProject(p1, auditingContext(1))
+      yield* store.createProject(p2, auditingContext(2))
       const secret = { action: "secret_shown", subject: "a webhook" } as const
       const data = { action: "data_shown", subject: "an event" } as const
-      yield* store.recordShown(p1, secret, auditingOccasion(3))
-      yield* store.recordShown(p1, data, auditingOccasion(4))
-      yield* store.recordShown(p1, data, auditingOccasion(5))
-      const missing = store.recordShown(nowhere, secret, auditingOccasion(6))
+      yield* store.recordShown(p1, secret, auditingContext(3))
+      yield* store.recordShown(p1, data, auditingContext(4))
+      yield* store.recordShown(p1, data, auditingContext(5))
+      const missing = store.recordShown(nowhere, secret, auditingContext(6))
       yield* expectFailure("ProjectNotFound", missing)
       expect(yield* trailOf(p1)).toEqual([
         [3, "secret_shown", "a webhook"],
@@ -232,20 +229,20 @@ export const auditingTests = ({ describe, test, transactional }: StoreTests): vo
     test("has who changed keys and projects, and only of changes", function* () {
       const store = yield* ApiKeyStore
       const memberships = yield* MembershipStore
-      yield* memberships.createProject(p1, auditingOccasion(1))
-      yield* memberships.createProject(p1, auditingOccasion(2))
-      yield* memberships.createProject(p2, auditingOccasion(3))
+      yield* memberships.createProject(p1, auditingContext(1))
+      yield* memberships.createProject(p1, auditingContext(2))
+      yield* memberships.createProject(p2, auditingContext(3))
       const { id: keyId, ...rest } = apiKey("a token", p1)
       const key = { id: keyId, ...rest }
-      yield* store.add(key, auditingOccasion(4))
-      yield* store.add(apiKey("a token", p1), auditingOccasion(5))
-      yield* store.add(apiKey("a token", p2), auditingOccasion(6))
-      yield* store.add({ ...apiKey("a token"), projects: "all" }, auditingOccasion(7))
-      yield* store.add({ ...apiKey("a token"), projects: "all" }, auditingOccasion(8))
-      yield* Effect.flip(store.add({ ...key, role: "admin" }, auditingOccasion(9)))
-      yield* store.revoke({ keyId, within: "all", ...auditingOccasion(10) })
-      yield* store.revoke({ keyId, within: "all", ...auditingOccasion(11) })
-      yield* Effect.flip(store.add(key, auditingOccasion(12)))
+      yield* store.add(key, auditingContext(4))
+      yield* store.add(apiKey("a token", p1), auditingContext(5))
+      yield* store.add(apiKey("a token", p2), auditingContext(6))
+      yield* store.add({ ...apiKey("a token"), projects: "all" }, auditingContext(7))
+      yield* store.add({ ...apiKey("a token"), projects: "all" }, auditingContext(8))
+      yield* Effect.flip(store.add({ ...key, role: "admin" }, auditingContext(9)))
+      yield* store.revoke({ keyId, within: "all", ...auditingContext(10) })
+      yield* store.revoke({ keyId, within: "all", ...auditingContext(11) })
+      yield* Effect.flip(store.add(key, auditingContext(12)))
       expect(yield* trailOf(undefined)).toEqual([
         [1, "project_created", p1],
         [3, "project_created", p2],
@@ -259,13 +256,13 @@ export const auditingTests = ({ describe, test, transactional }: StoreTests): vo
     test("has the names of keys, also of those that were revoked since", function* () {
       const store = yield* ApiKeyStore
       const memberships = yield* MembershipStore
-      yield* memberships.createProject(p1, auditingOccasion(1))
+      yield* memberships.createProject(p1, auditingContext(1))
       const [named, nameless] = [
         { ...apiKey("a token", p1), name: "nightly import" },
         apiKey("another", p1),
       ]
-      yield* store.add(named, auditingOccasion(2))
-      yield* store.add(nameless, auditingOccasion(3))
+      yield* store.add(named, auditingContext(2))
+      yield* store.add(nameless, auditingContext(3))
       for (const keyId of [named.id, nameless.id, ApiKeyId("a host's own")]) {
         const origin = { requestId: undefined, keyId }
         yield* memberships.grant({ ...change(p1), origin, userId: u1, endDate: in2027 })
@@ -287,10 +284,10 @@ export const auditingTests = ({ describe, test, transactional }: StoreTests): vo
       const memberships = yield* MembershipStore
       const webhooks = yield* WebhookStore
       const keys = yield* ApiKeyStore
-      yield* memberships.createProject(p1, auditingOccasion(1))
-      yield* undone(webhooks.add(makeWebhook(p1), 50, auditingOccasion(2)))
-      yield* undone(keys.add(apiKey("a token", p1), auditingOccasion(3)))
-      yield* undone(memberships.createProject(p2, auditingOccasion(4)))
+      yield* memberships.createProject(p1, auditingContext(1))
+      yield* undone(webhooks.add(makeWebhook(p1), 50, auditingContext(2)))
+      yield* undone(keys.add(apiKey("a token", p1), auditingContext(3)))
+      yield* undone(memberships.createProject(p2, auditingContext(4)))
       expect(yield* trailOf(p1)).toEqual([])
       expect(yield* trailOf(undefined)).toEqual([[1, "project_created", p1]])
     })
@@ -460,7 +457,7 @@ const sequenceConcurrencyTests = ({ test }: StoreTests): void => {
         userId: index % 3 === 2 ? u2 : u1,
         // Not always later, and some dates twice.
         endDate: EndDate(in2029 + 1000 * ((index * 7) % 31)),
-        once: isKeyed ? once() : undefined,
+        idempotency: isKeyed ? idempotency() : undefined,
       }))
       const extendEach = together(extensions.map((extension) => store.extend(extension)))
       const sequences = (yield* extendEach).map((result) =>
@@ -505,7 +502,7 @@ export const sequenceTests = (on: StoreTests): void => {
       Effect.fnUntraced(function* ({ before, concurrent }) {
         const store = yield* MembershipStore
         const outbox = yield* Outbox
-        yield* store.createProject(p1, occasion)
+        yield* store.createProject(p1, context)
         const events: Array<Made> = []
         const latest = new Map<UserId, number>()
         for (const one of (yield* Effect.forEach(before, (step) => made(store, step))).flat()) {

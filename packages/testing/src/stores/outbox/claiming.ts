@@ -13,7 +13,7 @@ import {
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import { change, event, in2027, occasion, once, p1, p2, u1 } from "../../support/fixtures.ts"
+import { change, event, in2027, context, idempotency, p1, p2, u1 } from "../../support/fixtures.ts"
 import { HostTransaction, type StoreTests, undone } from "../declare.ts"
 import {
   addWebhook,
@@ -467,7 +467,7 @@ export const rateTests = (on: StoreTests): void => {
       const waiting = yield* claim()
       expect(waiting.claims).toEqual([])
       expect(waiting.nextDueMillis).toBeGreaterThan(1000)
-      yield* store.enable(p1, webhook.id, occasion)
+      yield* store.enable(p1, webhook.id, context)
       yield* advance(1000)
       expect(yield* claims()).toHaveLength(1)
     })
@@ -528,7 +528,7 @@ export const publishingTests = ({ describe, test }: StoreTests): void => {
 
     test("publishes an event with an idempotency key once", function* () {
       const { outbox } = yield* prepared(1)
-      const key = once()
+      const key = idempotency()
       const nowhere = event(ProjectId("nowhere"))
       yield* expectFailure("ProjectNotFound", outbox.publish(nowhere), outbox.publish(nowhere, key))
       const answers = yield* answersToRepeated(8, () => outbox.publish(event(p1), key))
@@ -540,7 +540,7 @@ export const publishingTests = ({ describe, test }: StoreTests): void => {
 
     test("publishes to one webhook with an idempotency key once", function* () {
       const { outbox, webhook } = yield* preparedWebhook
-      const key = once()
+      const key = idempotency()
       const unknown = WebhookId(crypto.randomUUID())
       yield* expectFailure("WebhookNotFound", outbox.publishTo(event(p1), unknown, key))
       const answers = yield* answersToRepeated(4, () =>

@@ -16,7 +16,7 @@ import {
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
-import { event, occasion, once, p1, p2 } from "../../support/fixtures.ts"
+import { event, context, idempotency, p1, p2 } from "../../support/fixtures.ts"
 import type { StoreTests } from "../declare.ts"
 import { addWebhook, at, expectFailure, firstOf, hour, idsOf, refOf } from "../steps.ts"
 import {
@@ -77,7 +77,7 @@ const listTests = (on: StoreTests): void => {
     expect(yield* listed({ olderThan: ids[3], limit: 2 })).toEqual([2, 1])
     expect(yield* listed({ olderThan: EventId(crypto.randomUUID()) })).toEqual([])
     expect(yield* deliveriesOf({ ...webhook, projectId: p2 })).toEqual([])
-    yield* WebhookStore.use((store) => store.remove(p1, webhook.id, occasion))
+    yield* WebhookStore.use((store) => store.remove(p1, webhook.id, context))
     expect(yield* listed({ limit: 10 })).toEqual([4, 3, 2, 1, 0])
   })
 
@@ -176,7 +176,7 @@ const replayTests = (on: StoreTests): void => {
   test("are replayed one by one, each once with its idempotency key", function* () {
     const { ids, outbox, ref } = yield* five
     for (const id of ids) {
-      const key = once()
+      const key = idempotency()
       const first = yield* outbox.replay(ref, id, key)
       expect(yield* outbox.replay(ref, id, key)).toEqual({
         _tag: "Replayed",
@@ -187,7 +187,7 @@ const replayTests = (on: StoreTests): void => {
 
   test("are replayed once with an idempotency key", function* () {
     const { outbox, ref, webhook } = yield* five
-    const key = once()
+    const key = idempotency()
     const unknown = { ...ref, webhookId: WebhookId(crypto.randomUUID()) }
     yield* expectFailure("WebhookNotFound", outbox.replayMany(unknown, selected(), key))
     const replay = outbox.replayMany(ref, selected(), key)
@@ -240,7 +240,7 @@ export const backlogTests = (on: StoreTests): void => {
     test("has none of a webhook that was removed, before its deliveries are claimed or after", function* () {
       const { outbox, webhooks } = yield* prepared(2)
       const remove = (index: number) =>
-        WebhookStore.use((store) => store.remove(p1, at(webhooks, index).id, occasion))
+        WebhookStore.use((store) => store.remove(p1, at(webhooks, index).id, context))
       yield* outbox.publishTo(event(p1), at(webhooks, 0).id)
       yield* advance(2 * hour)
       yield* outbox.publishTo(event(p1), at(webhooks, 1).id)
@@ -267,7 +267,7 @@ export const backlogTests = (on: StoreTests): void => {
       yield* settle(yield* theClaim, delivered)
       yield* settle(yield* theClaim, failed)
       expect(yield* failures).toBe(3)
-      yield* WebhookStore.use((store) => store.remove(p1, webhook.id, occasion))
+      yield* WebhookStore.use((store) => store.remove(p1, webhook.id, context))
       expect(yield* failures).toBe(2)
     })
 
@@ -276,7 +276,7 @@ export const backlogTests = (on: StoreTests): void => {
       const other = yield* addWebhook(p2)
       yield* disable([webhook, other])
       expect((yield* outbox.backlog(10)).disabledWebhooks).toBe(2)
-      yield* WebhookStore.use((store) => store.enable(p2, other.id, occasion))
+      yield* WebhookStore.use((store) => store.enable(p2, other.id, context))
       expect((yield* outbox.backlog(10)).disabledWebhooks).toBe(1)
     })
 
@@ -343,7 +343,7 @@ export const backlogTests = (on: StoreTests): void => {
       expectHours(yield* late, 1)
       yield* claims({ limit: 1 })
       expect(yield* late).toBeUndefined()
-      yield* store.remove(p1, webhook.id, occasion)
+      yield* store.remove(p1, webhook.id, context)
       expect(yield* late).toBeUndefined()
     })
 
@@ -371,7 +371,7 @@ const inEachState = Effect.gen(function* () {
     const index = webhooks.findIndex(({ id }) => id === claim.webhook.webhookId)
     yield* settle(claim, at(settlements, index))
   }
-  yield* WebhookStore.use((store) => store.remove(p1, at(webhooks, 3).id, occasion))
+  yield* WebhookStore.use((store) => store.remove(p1, at(webhooks, 3).id, context))
   return { outbox, published, webhooks }
 })
 
@@ -414,7 +414,7 @@ export const findingTests = ({ describe, test }: StoreTests): void => {
         if (outcome !== undefined) yield* settle(claim, outcome)
       }
       for (const id of listed.slice(2, 4)) {
-        yield* WebhookStore.use((store) => store.remove(p1, id, occasion))
+        yield* WebhookStore.use((store) => store.remove(p1, id, context))
       }
       yield* outbox.replay(refOf(at(webhooks, 1)), published.id)
       expect(yield* order).toEqual(listed)

@@ -12,7 +12,7 @@ import {
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
-import { event, occasion, p1, p2 } from "../../support/fixtures.ts"
+import { event, context, p1, p2 } from "../../support/fixtures.ts"
 import type { StoreTests } from "../declare.ts"
 import { addWebhook, at, expectFailure, firstOf, hour, idsOf, refOf, times } from "../steps.ts"
 import {
@@ -146,11 +146,11 @@ const waitingTests = ({ testsAfter }: StoreTests): void => {
     expect(yield* outbox.backlog(100)).toMatchObject({ waiting: 3, dueForMillis: undefined })
     yield* settle(one, gone())
     expect(yield* statesOf(webhook)).toEqual(["failed", "failed", "failed"])
-    yield* store.enable(p1, webhook.id, occasion)
+    yield* store.enable(p1, webhook.id, context)
     yield* publishOf("ada", "ada")
     yield* claims()
     yield* claims()
-    yield* store.remove(p1, webhook.id, occasion)
+    yield* store.remove(p1, webhook.id, context)
     yield* claims()
     expect((yield* statesOf(webhook)).slice(0, 2)).toEqual(["cancelled", "cancelled"])
     expect(yield* outbox.backlog(100)).toMatchObject({ waiting: 0 })
@@ -381,7 +381,7 @@ export const replayingTests = (on: StoreTests): void => {
       const disabling = { _tag: "Disabled", attempt: answered(410), announcement } as const
       yield* settleAll(yield* claimedFor(one.id), disabling)
       const store = yield* WebhookStore
-      yield* store.enable(p1, one.id, occasion)
+      yield* store.enable(p1, one.id, context)
       expect(yield* replayed(refOf(one), ["missed"])).toBe(0)
     })
 

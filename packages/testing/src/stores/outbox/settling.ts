@@ -12,7 +12,7 @@ import {
   WebhookStore,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
-import { change, event, makeWebhook, occasion, p1, p2, u1 } from "../../support/fixtures.ts"
+import { change, event, makeWebhook, context, p1, p2, u1 } from "../../support/fixtures.ts"
 import type { StoreTests } from "../declare.ts"
 import { addWebhook, at, dayMillis, expectFailure, firstOf, hour, idsOf } from "../steps.ts"
 import {
@@ -168,7 +168,7 @@ export const failingTests = ({ advance, describe, test }: StoreTests): void => {
       expect(yield* fail).toEqual([])
       const run = ["failing.50", "failing.90", "failing.100", "webhook.disabled"]
       expect(told).toEqual(["test.happened", ...run])
-      yield* WebhookStore.use((store) => store.enable(p1, own, occasion))
+      yield* WebhookStore.use((store) => store.enable(p1, own, context))
       yield* publishMany(1)
       expect(yield* fail).toEqual(["Settled"])
       expect(yield* failFor(90)).toEqual(["WebhookFailing"])
@@ -317,8 +317,8 @@ export const disabledTests = ({ advance, describe, test }: StoreTests): void => 
       }
       yield* advance(leaseMillis)
       yield* claims()
-      yield* expectFailure("WebhookNotFound", store.enable(p2, webhook.id, occasion))
-      yield* store.enable(p1, webhook.id, occasion)
+      yield* expectFailure("WebhookNotFound", store.enable(p2, webhook.id, context))
+      yield* store.enable(p1, webhook.id, context)
       expect((yield* store.find(p1, webhook.id)).disabled).toBeUndefined()
       expect(yield* replayed(ref)).toBe(2)
       yield* publishMany(1)
@@ -405,7 +405,7 @@ const attemptedTests = (on: StoreTests): void => {
 
   test("are listed by their latest attempt after their webhook was removed", function* (world) {
     const { listed, store, webhook } = world
-    yield* store.remove(p1, webhook.id, occasion)
+    yield* store.remove(p1, webhook.id, context)
     for (const _ of ["at once", "when a retry would be due"]) {
       expect(yield* listed()).toEqual([2, 1, 4, 0, 3])
       expect(yield* listed({ state: "cancelled" })).toEqual([0])
@@ -495,12 +495,12 @@ const countingTests = ({ advance, describe, test }: StoreTests): void => {
     test("is forgotten with the webhook and the project", function* () {
       const { outbox, ref, store } = yield* three
       yield* outbox.activity(ref)
-      yield* store.remove(p1, ref.webhookId, occasion)
+      yield* store.remove(p1, ref.webhookId, context)
       yield* expectFailure("WebhookNotFound", outbox.activity(ref))
       const memberships = yield* MembershipStore
-      yield* memberships.deleteProject(p1, occasion)
+      yield* memberships.deleteProject(p1, context)
       yield* expectFailure("ProjectNotFound", outbox.minutes(p1))
-      yield* memberships.createProject(p1, occasion)
+      yield* memberships.createProject(p1, context)
       expect(sumOf(yield* outbox.minutes(p1))).toEqual([0, 0])
     })
   })
@@ -542,7 +542,7 @@ const troubleTests = ({ advance, testsAfter, describe }: StoreTests): void => {
         { trouble: "disabled", webhookId: added[2]?.id },
       ])
       expect(yield* outbox.troubled(3)).toHaveLength(3)
-      yield* store.enable(p1, at(added, 3).id, occasion)
+      yield* store.enable(p1, at(added, 3).id, context)
       expect(yield* outbox.troubled(10)).toHaveLength(3)
     })
 
@@ -563,7 +563,7 @@ const troubleTests = ({ advance, testsAfter, describe }: StoreTests): void => {
       yield* publishMany(1)
       yield* attemptAll(failed)
       expect(yield* outbox.troubled(10)).toHaveLength(1)
-      yield* MembershipStore.use((store) => store.deleteProject(p1, occasion))
+      yield* MembershipStore.use((store) => store.deleteProject(p1, context))
       expect(yield* outbox.troubled(10)).toEqual([])
     })
   })

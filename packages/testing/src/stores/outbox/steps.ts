@@ -15,7 +15,7 @@ import {
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { expect } from "vitest"
-import { event, occasion, p1 } from "../../support/fixtures.ts"
+import { event, context, p1 } from "../../support/fixtures.ts"
 import { addWebhook, at, createProjects, firstOf, hour, refOf } from "../steps.ts"
 
 export const leaseMillis = 30_000
@@ -79,7 +79,7 @@ export const updateWebhook = (
   WebhookStore.use((store) => {
     const expected = { ...webhook, ...before }
     const change = { expected, settings: { ...expected, ...after }, changes: [] }
-    return store.update(refOf(webhook), change, occasion)
+    return store.update(refOf(webhook), change, context)
   })
 
 /** Publishes events in a project, and returns them in this order. */
