@@ -259,7 +259,7 @@ const forOne = leftOut(undefined, "left out: it is for one membership")
 
 /**
  * Makes the function that returns the error for another spelling, such as `dryRun`: the client hopes for a protection that it
- * would not get. By the contract, all other fields are ignored.
+ * would not get.
  */
 const makeMisspelled = (names: ReadonlyArray<string>) => {
   const known = new Set(names)
@@ -289,9 +289,9 @@ const toDateOrBy = <I1, O1, E1, I2, O2, E2>(
   const misspelledIn = makeMisspelled(declared.wireNames)
   return {
     ...declared,
-    fromRequest: (path, body, source, isOpen) => {
+    fromRequest: (path, body, source) => {
       const misspelled = misspelledIn(body)
-      if (misspelled === undefined) return declared.fromRequest(path, body, source, isOpen)
+      if (misspelled === undefined) return declared.fromRequest(path, body, source)
       return Object.hasOwn(body, "extend_by")
         ? Result.fail(misspelled)
         : Result.flatMap(decodeEndDate(ownOf(body, "extend")), () => Result.fail(misspelled))
@@ -299,13 +299,16 @@ const toDateOrBy = <I1, O1, E1, I2, O2, E2>(
   }
 }
 
+// By the contract, fields that are not declared are ignored.
+const open = { isOpen: true }
+
 /**
  * How a membership is extended.
  * @example { "extend": 4070908800000 }
  */
 const extension = toDateOrBy(
-  input(extensionPath, { ...dateGoal, ...dateFields }),
-  input(extensionPath, { ...durationGoal, ...durationFields }),
+  input(extensionPath, { ...dateGoal, ...dateFields }, open),
+  input(extensionPath, { ...durationGoal, ...durationFields }, open),
 )
 
 /**
@@ -313,20 +316,28 @@ const extension = toDateOrBy(
  * @example { "extend": 4070908800000 }
  */
 const bulkExtension = toDateOrBy(
-  input(projectPath, {
-    ...dateGoal,
-    expectedEndDate: forOne,
-    ...trialFields,
-    ...reasonFields,
-    ...bulkDateFields,
-  }),
-  input(projectPath, {
-    ...bulkDurationGoal,
-    ...trialFields,
-    ...reasonFields,
-    from: forOne,
-    expectedEndDate: forOne,
-  }),
+  input(
+    projectPath,
+    {
+      ...dateGoal,
+      expectedEndDate: forOne,
+      ...trialFields,
+      ...reasonFields,
+      ...bulkDateFields,
+    },
+    open,
+  ),
+  input(
+    projectPath,
+    {
+      ...bulkDurationGoal,
+      ...trialFields,
+      ...reasonFields,
+      from: forOne,
+      expectedEndDate: forOne,
+    },
+    open,
+  ),
 )
 
 /** The id of a bulk extension. None has an id in another form than an event's. */

@@ -2,10 +2,10 @@
 
 import { brandedText } from "../base/input.ts"
 import { projectPath } from "../base/input.ts"
+import { ofProject } from "../base/input.ts"
 import { input } from "../base/operation-input.ts"
 import * as Setting from "../base/setting.ts"
 import { ProjectId } from "../base/values.ts"
-import { ofProject } from "../memberships/inputs.ts"
 import { type AuditRow, auditPage } from "./audit.ts"
 import { declareOperations, pageFields, paged, plain } from "./declaration.ts"
 import type { ActivityCell, Instant, Int } from "./types.ts"

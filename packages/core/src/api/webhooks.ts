@@ -1,10 +1,10 @@
 /** The operations on webhooks. */
 
+import { ofProject } from "../base/input.ts"
 import { either, input } from "../base/operation-input.ts"
 import * as Setting from "../base/setting.ts"
 import {
   newWebhook,
-  ofProject,
   ofWebhook,
   oneReplay,
   possibleEventId,

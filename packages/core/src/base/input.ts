@@ -3,6 +3,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { InvalidInput } from "./errors.ts"
+import { input } from "./operation-input.ts"
 import * as Setting from "./setting.ts"
 import {
   type InstantInput,
@@ -62,6 +63,9 @@ export const projectPath = {
    */
   projectId,
 }
+
+/** A project, without further fields. */
+export const ofProject = input(projectPath, {})
 
 /** Describes an invalid instant. */
 export const shownInstant = (given: unknown): string =>

@@ -26,13 +26,11 @@ export interface RequestInput<out O, out E> {
    *
    * @param path - the ids in its path, decoded
    * @param given - its body or query
-   * @param isOpen - whether fields that are not declared are ignored
    */
   readonly fromRequest: (
     path: object,
     given: object,
     source: Source,
-    isOpen: boolean,
   ) => Result.Result<O, InvalidInput | E>
 }
 
@@ -100,8 +98,9 @@ const readRows = (
   source: Source,
   decoded: Record<string, unknown>,
 ): Result.Result<object, unknown> => {
+  const which = keyIn(source)
   for (const row of rows) {
-    const key = row[keyIn(source)]
+    const key = row[which]
     const read = row.setting.read(ownOf(given, key), key, source)
     if (Result.isFailure(read)) return Result.fail(read.failure)
     decoded[row.name] = read.success
@@ -113,8 +112,8 @@ const readRows = (
 export const lettersOf = (name: string): string =>
   name.replaceAll(/[^\p{L}\p{N}]/gu, "").toLowerCase()
 
-/** Makes the function that finds a field which is not declared. */
-const makeStranger = (wireNames: ReadonlyArray<string>) => {
+/** Makes the function that finds a field which is not declared. An open input only has no other spellings of its fields. */
+const makeStranger = (wireNames: ReadonlyArray<string>, isOpen: boolean) => {
   const known = new Set(wireNames)
   const list =
     wireNames.length === 0 ? "nothing is known here" : `known are ${wireNames.join(", ")}`
@@ -122,7 +121,7 @@ const makeStranger = (wireNames: ReadonlyArray<string>) => {
   const near = new Map(
     wireNames.filter((name) => name.includes("_")).map((name) => [lettersOf(name), name]),
   )
-  return (given: object, isOpen: boolean): InvalidInput | undefined => {
+  return (given: object): InvalidInput | undefined => {
     for (const name of Object.keys(given)) {
       if (known.has(name)) continue
       if (!isOpen) return new InvalidInput({ field: name, problem: `is unknown: ${list}` })
@@ -156,13 +155,13 @@ export function input<P extends InputFields, F extends InputFields>(
 export function input(
   path: InputFields,
   fields: InputFields,
-  { isOpen: isAlwaysOpen = false, needsField = false }: InputRules = {},
+  { isOpen = false, needsField = false }: InputRules = {},
 ): Input<never, object, unknown> {
   const pathRows = rowsOf(path)
   const fieldRows = rowsOf(fields)
   const allRows = [...pathRows, ...fieldRows]
   const wireNames = fieldRows.map(({ wire }) => wire)
-  const strangerIn = makeStranger(wireNames)
+  const strangerIn = makeStranger(wireNames, isOpen)
   const faultOfNone = (given: object, source: Source): InvalidInput | undefined => {
     if (!needsField) return undefined
     const names = fieldRows.map((row) => row[keyIn(source)])
@@ -176,17 +175,15 @@ export function input(
     wireNames,
     needsField,
     fromHost: (given) => {
-      const ids = readRows(pathRows, given, "host", {})
+      const decoded = {}
+      const ids = readRows(pathRows, given, "host", decoded)
       if (Result.isFailure(ids)) return ids
       const none = faultOfNone(given, "host")
-      return none === undefined
-        ? readRows(fieldRows, given, "host", { ...ids.success })
-        : Result.fail(none)
+      return none === undefined ? readRows(fieldRows, given, "host", decoded) : Result.fail(none)
     },
-    fromRequest: (ids, given, source, isOpen) => {
-      const ignoresOthers = isOpen || isAlwaysOpen
-      const stranger = strangerIn(given, ignoresOthers)
-      if (stranger !== undefined && !ignoresOthers) return Result.fail(stranger)
+    fromRequest: (ids, given, source) => {
+      const stranger = strangerIn(given)
+      if (stranger !== undefined && !isOpen) return Result.fail(stranger)
       const none = faultOfNone(given, source)
       if (none !== undefined) return Result.fail(none)
       const decoded = {}
@@ -220,10 +217,10 @@ export const either = <One, Other, E1, E2>(
   return {
     ...one,
     alternatives: [one, other],
-    fromRequest: (path, given, source, isOpen) => {
+    fromRequest: (path, given, source) => {
       const isOne = Object.hasOwn(given, first)
       if (isOne === Object.hasOwn(given, second)) return Result.fail(neither)
-      return (isOne ? one : other).fromRequest(path, given, source, isOpen)
+      return (isOne ? one : other).fromRequest(path, given, source)
     },
   }
 }
@@ -252,8 +249,8 @@ export function chosenBy(
     wireNames: [...new Set([...one.wireNames, ...other.wireNames])],
     alternatives: [one, other],
     fromHost: (given) => (ownOf(given, name) === undefined ? one : other).fromHost(given),
-    fromRequest: (path, given, source, isOpen) =>
-      (Object.hasOwn(given, wire) ? other : one).fromRequest(path, given, source, isOpen),
+    fromRequest: (path, given, source) =>
+      (Object.hasOwn(given, wire) ? other : one).fromRequest(path, given, source),
     fingerprintOf: (decoded) =>
       (ownOf(decoded, name) === undefined ? one : other).fingerprintOf(decoded),
   }

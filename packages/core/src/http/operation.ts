@@ -217,9 +217,9 @@ export const makeReader = <O, E>(
         if (Result.isFailure(query)) return Effect.fail(query.failure)
         return hasBody
           ? Effect.flatMapEager(bodyOf(call, maxBodyBytes, format), (body) =>
-              Effect.fromResult(input.fromRequest(path, body, "json", isContract)),
+              Effect.fromResult(input.fromRequest(path, body, "json")),
             )
-          : Effect.fromResult(input.fromRequest(path, query.success, "query", isContract))
+          : Effect.fromResult(input.fromRequest(path, query.success, "query"))
       },
     )
 }

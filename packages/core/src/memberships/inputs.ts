@@ -178,9 +178,6 @@ const hostPage = {
   limit: Setting.withDefault(pageSize, 100),
 }
 
-/** A project, without further fields. */
-export const ofProject = input(projectPath, {})
-
 /** A member, without further fields. */
 export const ofMember = input(memberPath, {})
 

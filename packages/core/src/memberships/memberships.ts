@@ -18,7 +18,7 @@ import {
 import { InvalidInput, type StoreUnavailable } from "../base/errors.ts"
 import { checkNames } from "../base/field-names.ts"
 import { type Repeatable, changingMethod, readingMethod } from "../base/host-method.ts"
-import { invalidArgument } from "../base/input.ts"
+import { invalidArgument, ofProject } from "../base/input.ts"
 import type { Decoded, HostInputOf } from "../base/operation-input.ts"
 import { ProjectDeletions } from "../base/project-deletions.ts"
 import * as Setting from "../base/setting.ts"
@@ -70,7 +70,6 @@ import {
   moving,
   newMembership,
   ofMember,
-  ofProject,
   possibleMember,
   projectsPage,
   undoing,

@@ -3,6 +3,7 @@
 import * as Effect from "effect/Effect"
 import type { ChangeContext } from "../base/change-context.ts"
 import { InvalidInput } from "../base/errors.ts"
+import type { ofProject } from "../base/input.ts"
 import type { Decoded, HostInputOf } from "../base/operation-input.ts"
 import { currentUnixMillis } from "../base/time.ts"
 import { bulkChangeOf } from "./bulk-extensions.ts"
@@ -15,7 +16,6 @@ import type {
   historyPage,
   membershipsPage,
   ofMember,
-  ofProject,
   possibleMember,
   projectsPage,
 } from "./inputs.ts"

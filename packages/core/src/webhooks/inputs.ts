@@ -4,7 +4,7 @@ import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import { InvalidInput } from "../base/errors.ts"
 import { type Noun, namesOf, originFields as origin } from "../base/field-names.ts"
-import { brandedText, instantSetting, pageSize, projectPath } from "../base/input.ts"
+import { brandedText, instantSetting, ofProject, pageSize, projectPath } from "../base/input.ts"
 import { input } from "../base/operation-input.ts"
 import * as Setting from "../base/setting.ts"
 import { type BrandConstructor, getOwn } from "../base/values.ts"
@@ -70,40 +70,41 @@ export const newEvent = input(projectPath, {
   ),
 })
 
-/** The input of what concerns all webhooks of a project. */
-export const ofProject = input(projectPath, {})
-
 /** The input of what concerns a webhook. */
 export const ofWebhook = input(webhookPath, {})
 
 /** A webhook to register. */
-export const newWebhook = input(projectPath, {
-  /**
-   * Where events are sent: a public http or https URL without credentials.
-   * @example "https://receiver.example/hooks"
-   */
-  url: webhookUrl,
-  /** The types of events to send, 1 to 100. Default: all. */
-  eventTypes: eventTypesOption,
-  /**
-   * Whether a member's events are sent one after another: none is attempted before the earlier ones were delivered or given
-   * up, which may take three days. Default: `false`. Receivers that can compare the `sequence` of events need no order.
-   */
-  ordered: Setting.withDefault(Setting.boolean, false),
-  /** How many attempts start in a second at most, 1 to 10,000; `null`, the default, for no limit. What exceeds it waits. */
-  rate: rateSetting,
-  /**
-   * What the webhook is for: 1 to 200 characters without control characters.
-   * @example "The shop's mails"
-   */
-  description: Setting.optional(descriptionSetting),
-  /**
-   * Request headers to send with every notification, for example for the receiver's gateway: at most 10 texts of 1 to 1,000
-   * visible ASCII characters and inner spaces, by names that are HTTP tokens of at most 64 characters. Their values are
-   * kept like secrets, and nothing shows them.
-   */
-  headers: Setting.optional(headersSetting),
-})
+export const newWebhook = input(
+  projectPath,
+  {
+    /**
+     * Where events are sent: a public http or https URL without credentials.
+     * @example "https://receiver.example/hooks"
+     */
+    url: webhookUrl,
+    /** The types of events to send, 1 to 100. Default: all. */
+    eventTypes: eventTypesOption,
+    /**
+     * Whether a member's events are sent one after another: none is attempted before the earlier ones were delivered or given
+     * up, which may take three days. Default: `false`. Receivers that can compare the `sequence` of events need no order.
+     */
+    ordered: Setting.withDefault(Setting.boolean, false),
+    /** How many attempts start in a second at most, 1 to 10,000; `null`, the default, for no limit. What exceeds it waits. */
+    rate: rateSetting,
+    /**
+     * What the webhook is for: 1 to 200 characters without control characters.
+     * @example "The shop's mails"
+     */
+    description: Setting.optional(descriptionSetting),
+    /**
+     * Request headers to send with every notification, for example for the receiver's gateway: at most 10 texts of 1 to 1,000
+     * visible ASCII characters and inner spaces, by names that are HTTP tokens of at most 64 characters. Their values are
+     * kept like secrets, and nothing shows them.
+     */
+    headers: Setting.optional(headersSetting),
+  },
+  { isOpen: true },
+)
 
 /**
  * A change of a webhook's settings. Others stay as they are.

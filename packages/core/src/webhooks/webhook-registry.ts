@@ -13,13 +13,14 @@ import {
 } from "../base/change-context.ts"
 import { InvalidInput, StoreUnavailable } from "../base/errors.ts"
 import type { Repeatable } from "../base/host-method.ts"
+import type { ofProject } from "../base/input.ts"
 import type { Decoded, HostInputOf } from "../base/operation-input.ts"
 import * as Setting from "../base/setting.ts"
 import type { ProjectId, ProjectNotFound } from "../base/values.ts"
 import { type DeliveryProgress } from "./delivery-activity.ts"
 import { Dispatcher } from "./dispatcher.ts"
 import { Encryption, SecretUnreadable } from "./encryption.ts"
-import type { newWebhook, ofProject, ofWebhook, rotation, webhookUpdate } from "./inputs.ts"
+import type { newWebhook, ofWebhook, rotation, webhookUpdate } from "./inputs.ts"
 import { Outbox, type WebhookRef } from "./outbox.ts"
 import {
   type VerificationKey,

@@ -7,7 +7,7 @@ import * as Layer from "effect/Layer"
 import { type ChangeContext, notifyReplay } from "../base/change-context.ts"
 import { checkNames } from "../base/field-names.ts"
 import { type Repeatable, changingMethod, readingMethod } from "../base/host-method.ts"
-import { invalidArgument } from "../base/input.ts"
+import { invalidArgument, ofProject } from "../base/input.ts"
 import type { Decoded, HostInputOf } from "../base/operation-input.ts"
 import * as Setting from "../base/setting.ts"
 import type { ProjectNotFound } from "../base/values.ts"
@@ -18,7 +18,6 @@ import {
   deliveriesPage,
   manyReplays,
   newWebhook,
-  ofProject,
   ofWebhook,
   oneReplay,
   replayPage,
