@@ -24,11 +24,11 @@ import { type ApiKeyActs, ApiKeys } from "../keys/api-keys.ts"
 import type { Authenticate, Principal } from "../keys/identity.ts"
 import { Tickets } from "../keys/tickets.ts"
 import { type LimitDecision, RateLimiter } from "../limits/rate-limiter.ts"
-import { type MembershipActs, Memberships } from "../memberships/memberships.ts"
+import { MembershipActs } from "../memberships/memberships.ts"
 import { Observer } from "../telemetry/observer.ts"
 import { Tracing } from "../telemetry/tracing.ts"
 import type { EventActs, Events } from "../webhooks/published-events.ts"
-import type { WebhookActs, Webhooks } from "../webhooks/webhooks.ts"
+import type { WebhookActs } from "../webhooks/webhooks.ts"
 import { makeApiKeyOperations, makeIdentityOperations, makeRealtimeOperations } from "./api-keys.ts"
 import { type Authentication, makeAuthentication } from "./authentication.ts"
 import { makeEventOperations } from "./events.ts"
@@ -305,12 +305,10 @@ export class Handler extends Context.Service<
     | ApiKeys
     | Tickets
     | RateLimiter
-    | Memberships
     | MembershipActs
     | Status
     | Activity
     | WebhookActs
-    | Webhooks
     | EventActs
     | Events
     | Feed
@@ -332,7 +330,7 @@ const make = Effect.fnUntraced(function* (settings: HandlerSettings, docs: DocsO
   const untrustedPeerOf = makeUntrustedPeer(settings.trustedProxies)
   const schemeOf = makeScheme(settings.trustedProxies)
   const requestIdOf = makeRequestId(settings.requestIdHeader, () => crypto.randomUUID())
-  const { findProject } = yield* Memberships
+  const { findProject } = yield* MembershipActs
   const refusalOf = makeRefusal(observer)
   const operations = yield* makeAllOperations(settings, docs, authentication.renewal)
   const connecting = yield* makeConnect({ addressOf, authentication, refusalOf })

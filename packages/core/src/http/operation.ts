@@ -13,7 +13,7 @@ import { currentUnixMillis } from "../base/time.ts"
 import { ProjectId } from "../base/values.ts"
 import type { Principal } from "../keys/identity.ts"
 import type { Disclosure } from "../memberships/membership.ts"
-import { Memberships } from "../memberships/memberships.ts"
+import { MembershipActs } from "../memberships/memberships.ts"
 import {
   type BodyFormat,
   type JsonObject,
@@ -133,15 +133,15 @@ export const originOf = ({ principal, request, requestId }: Call<never>): Origin
 
 /** Makes the function that an operation calls before it answers. */
 export const makeDisclosureAudit = Effect.map(
-  Memberships,
+  MembershipActs,
   ({ recordShown }) =>
     (
       call: Call<"project_id">,
       action: Disclosure["action"],
       subject: string,
     ): Effect.Effect<void, ApiError> =>
-      Effect.flatMap(projectOf(call), (projectId) =>
-        recordShown({ projectId, action, subject }, originOf(call)),
+      Effect.flatMap(Effect.all([projectOf(call), currentUnixMillis]), ([projectId, at]) =>
+        recordShown({ projectId, action, subject }, { origin: originOf(call), at }),
       ),
 )
 

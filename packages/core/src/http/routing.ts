@@ -3,7 +3,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { type ApiError, describeApiError } from "../api/errors.ts"
-import type { ProjectNotFound } from "../base/values.ts"
+import type { ProjectId, ProjectNotFound } from "../base/values.ts"
 import { roleCovers } from "../keys/api-key.ts"
 import { type Principal, anonymous } from "../keys/identity.ts"
 import { type Call, decodePathParam, projectOf } from "./operation.ts"
@@ -63,7 +63,9 @@ export const routeRequest = (
     : failOutcome({ _tag: "Forbidden" })
 }
 
-type Find = (projectId: string) => Effect.Effect<unknown, Pick<ProjectNotFound, "_tag"> | ApiError>
+type Find = (project: {
+  readonly projectId: ProjectId
+}) => Effect.Effect<unknown, Pick<ProjectNotFound, "_tag"> | ApiError>
 
 // The statuses of what is judged after the project: the body and the item.
 const mayHide = new Set([400, 404, 413, 415, 422])
@@ -84,7 +86,7 @@ export const preferProjectNotFound = <A>(
     ? Effect.catch(operation, (error) =>
         mayHide.has(describeApiError(error).status) && error._tag !== "ProjectNotFound"
           ? Effect.forEach(Object.values(call.params), decodePathParam, { discard: true }).pipe(
-              Effect.andThen(Effect.flatMap(projectOf(call), find)),
+              Effect.andThen(Effect.flatMap(projectOf(call), (projectId) => find({ projectId }))),
               Effect.andThen(Effect.fail(error)),
             )
           : Effect.fail(error),

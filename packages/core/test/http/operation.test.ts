@@ -9,7 +9,7 @@ import type { ApiError } from "../../src/api/errors.ts"
 import { digestOf, idempotencyKeyFormat } from "../../src/base/change-context.ts"
 import { input } from "../../src/base/operation-input.ts"
 import * as Setting from "../../src/base/setting.ts"
-import { ApiKeyId } from "../../src/base/values.ts"
+import { ApiKeyId, type ProjectId } from "../../src/base/values.ts"
 import {
   type JsonObject,
   type BodyFormat,
@@ -51,7 +51,7 @@ import {
 import { type RoutedCall, preferProjectNotFound, routeRequest } from "../../src/http/routing.ts"
 import { TokenDigest } from "../../src/keys/api-key.ts"
 import { type Principal, anonymous } from "../../src/keys/identity.ts"
-import { Memberships } from "../../src/memberships/memberships.ts"
+import { MembershipActs } from "../../src/memberships/memberships.ts"
 import { test } from "../support/test.ts"
 
 const utf8 = new TextEncoder()
@@ -246,8 +246,8 @@ describe("a project that does not exist", () => {
   /** The error of an operation that fails, and the projects that were looked up. */
   const judged = Effect.fnUntraced(function* (call: RoutedCall, error: ApiError, exists = false) {
     const found: Array<string> = []
-    const find = (id: string) => {
-      found.push(id)
+    const find = ({ projectId }: { readonly projectId: ProjectId }) => {
+      found.push(projectId)
       return exists ? Effect.void : Effect.fail(notFound)
     }
     return [yield* Effect.flip(preferProjectNotFound(call, Effect.fail(error), find)), found]
@@ -296,12 +296,17 @@ describe("the audit trail", () => {
       Effect.sync(() => void kept.push(shown))
     const audit = yield* Effect.provide(
       makeDisclosureAudit,
-      Layer.mock(Memberships)({ recordShown }),
+      Layer.mock(MembershipActs)({ recordShown }),
     )
     yield* audit(call, "data_shown", "an event")
     const foreign = audit(callOf({ params: { project_id: "p3" } }), "data_shown", "an event")
     expect(yield* Effect.flip(foreign)).toEqual(notFound)
-    expect(kept).toEqual([[{ projectId: "p1", action: "data_shown", subject: "an event" }, origin]])
+    expect(kept).toEqual([
+      [
+        { projectId: "p1", action: "data_shown", subject: "an event" },
+        { origin, at: 0 },
+      ],
+    ])
   })
 })
 
