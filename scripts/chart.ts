@@ -1,4 +1,4 @@
-/** Gives the chart of the bundled server the version of the packages, after that was raised. */
+/** Copies the packages' raised version to the bundled server's chart. */
 
 import { readFile, writeFile } from "node:fs/promises"
 import { join } from "node:path"

@@ -1,6 +1,6 @@
 /**
- * Writes the modules that are made from other sources and not committed, where these are newer. `npm run setup`
- * runs it, and so does every command of the repository.
+ * Writes the uncommitted modules generated from other sources, if these are newer. `npm run setup` and every
+ * repository command run it.
  */
 
 import { createHash } from "node:crypto"
@@ -11,17 +11,17 @@ const root = join(import.meta.dirname, "..")
 
 interface Generated {
   readonly path: string
-  /** Files and folders that it is made from. */
+  /** Source files and folders. */
   readonly sources: ReadonlyArray<string>
   readonly print: () => Promise<string>
 }
 
-/** What the page of the console is made from. */
+/** The sources for the console page. */
 const page = ["packages/console/page", "packages/console/scripts", "packages/client/src"]
 
 const text = (value: unknown): string => JSON.stringify(value, null, 2)
 
-/** A digest of the statements of a migration, in which comments and white space do not count. */
+/** Returns a digest for a migration's statements, ignoring comments and white space. */
 const digestOf = (statements: ReadonlyArray<string>): string => {
   const bare = statements
     .join("\n")
@@ -113,7 +113,7 @@ export const html: string = ${JSON.stringify(html)}
   },
 ]
 
-/** Returns when the newest file of a folder was written. Generated ones do not count. */
+/** Returns when a folder's newest file was written, ignoring generated ones. */
 const newestIn = async (path: string): Promise<number> => {
   if (path.endsWith(".generated.ts")) return 0
   const { mtimeMs } = await stat(path)

@@ -1,12 +1,12 @@
-/** The licences of other packages whose code is in a bundle, which ask to be copied with it. */
+/** The third-party licences that must accompany a bundle, because it contains their packages' code. */
 
 import { readFile, readdir } from "node:fs/promises"
 import { join } from "node:path"
 
-/** Licences that let a bundle be under the one of this repository, as long as it has their texts. */
+/** Licences compatible with this repository's, as long as the bundle includes their texts. */
 const permitted = new Set(["MIT", "ISC", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0"])
 
-/** Returns the folders of the packages that files belong to, without those of this repository. */
+/** Returns the third-party package folders that contain the files. */
 const foldersOf = (files: Iterable<string>): ReadonlyArray<string> => {
   const folders = [...files].flatMap((file) => {
     const [, folder] = /^(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(file) ?? []
@@ -29,7 +29,7 @@ const noticeOf = async (folder: string): Promise<string> => {
 
 const line = `\n\n${"-".repeat(80)}\n\n`
 
-/** Returns the licences of what modules of this repository were made from, as the page in one of the console. */
+/** Returns the licences for code inside this repository's generated modules, such as the console page. */
 const noticesWithin = async (files: Iterable<string>): Promise<ReadonlyArray<string>> => {
   const folders = [...files].flatMap((file) => {
     const [, folder] = /^(.*)\/(?:src|dist)\/[\w-]+\.generated\.[jt]s$/.exec(file) ?? []
@@ -41,7 +41,7 @@ const noticesWithin = async (files: Iterable<string>): Promise<ReadonlyArray<str
   return (await Promise.all(texts)).flatMap((text) => text.trim().split(line).slice(1))
 }
 
-/** Prints the licences of the packages that files belong to. */
+/** Prints the third-party licences for a bundle's files. */
 export const noticesOf = async (files: Iterable<string>): Promise<string> => {
   const own = await noticesWithin(files)
   const notices = await Promise.all(foldersOf(files).map(noticeOf))

@@ -1,6 +1,6 @@
 /**
  * Bundles the server, as `npm start` does, and the command once for all tests that start them: from their sources, they take
- * three times as long. With `SERVER_FILE`, the tests run that server, such as the result of `npm run build`.
+ * three times as long. With `SERVER_FILE`, the tests run that server, such as the one `npm run build` writes.
  */
 
 import { execFile } from "node:child_process"
@@ -31,7 +31,7 @@ const bundleServer = async (outdir: string): Promise<string> => {
 const bundleCommand = async (folder: string): Promise<string> => {
   const outdir = join(folder, "dist/commands")
   await mkdir(outdir, { recursive: true })
-  // It finds its version and its templates as it does in its package.
+  // The command finds its version and templates as in its package.
   await symlink(pathOf("packages/cli/package.json"), join(folder, "dist/package.json"))
   await symlink(pathOf("packages/cli/templates"), join(folder, "templates"))
   await build({
@@ -54,7 +54,7 @@ const bundleCommand = async (folder: string): Promise<string> => {
 }
 
 export default async ({ provide }: TestProject): Promise<() => Promise<void>> => {
-  // Beside what is not in the files.
+  // Beside the dependencies outside the bundle.
   const folder = await mkdtemp(pathOf("examples/node-server/node_modules/.tenure-"))
   const [serverFile, commandFile] = await Promise.all([
     bundleServer(join(folder, "server")),

@@ -1,4 +1,4 @@
-/** Keeps the temporary files of all tests in one folder, because the programs that tests kill leave some behind. */
+/** Keeps temporary test files in one folder, because killed programs leave some behind. */
 
 import { chmod, mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"

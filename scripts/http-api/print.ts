@@ -1,4 +1,4 @@
-/** Prints the groups of Effect's `HttpApi` for the operations that are declared in `packages/core/src/api`. */
+/** Prints Effect `HttpApi` groups for the operations declared in `packages/core/src/api`. */
 
 import type { Expression, ObjectProperty, TSType } from "oxc-parser"
 import type { Declaration } from "../../packages/core/src/api/declaration.ts"
@@ -16,7 +16,7 @@ import {
   valueOf,
 } from "./source.ts"
 
-/** The operations of a resource, and the module that declares them. */
+/** A resource's operations, and the module that declares them. */
 export interface Resource {
   readonly name: string
   readonly path: string
@@ -30,7 +30,7 @@ const capitalized = (name: string): string => `${name.slice(0, 1).toUpperCase()}
 
 type AnyInput = RequestInput<unknown, unknown>
 
-/** Returns an argument of the call that makes an input. */
+/** Returns an argument from the call that declares an input. */
 const argumentOf = (found: Found<Expression>, index: number): Found<Expression> => {
   const { node, source } = found
   const argument = node.type === "CallExpression" ? node.arguments[index] : undefined
@@ -40,7 +40,7 @@ const argumentOf = (found: Found<Expression>, index: number): Found<Expression> 
   return resolveValue(source, argument)
 }
 
-/** Prints fields, by their names in requests. */
+/** Prints fields under their names in requests. */
 const fieldsOf = (
   fields: InputFields,
   declared: Found<Expression>,
@@ -48,7 +48,7 @@ const fieldsOf = (
   areOptional = false,
 ): ReadonlyArray<string> =>
   Object.entries(fields).flatMap(([name, setting]) => {
-    // It has to be left out.
+    // Requests must omit this field.
     if (setting.json === undefined) return []
     const property = findProperty(declared, name)
     if (property === undefined) throw new Error(`${declared.source.path} has no field ${name}`)
@@ -64,7 +64,7 @@ const structOf = (input: AnyInput, declared: Found<Expression>): string => {
   return input.needsField ? `${struct}.check(Schema.isMinProperties(1))` : struct
 }
 
-/** Names a body by the constant of its input, and adds the example in the doc comment of that. */
+/** Names a body after its input's constant, and adds the example from the constant's doc comment. */
 const namedBody = ({ node, source }: Found<Expression>): string => {
   if (node.type !== "Identifier") return ""
   const found = findValue(source, node.name)
@@ -73,21 +73,21 @@ const namedBody = ({ node, source }: Found<Expression>): string => {
   return `.annotate({ identifier: ${quoted(capitalized(node.name))}${examples} })`
 }
 
-/** The name of the function that makes an input. */
+/** Returns the name of the function that makes an input. */
 const makerOf = ({ node }: Found<Expression>): string | undefined =>
   node.type === "CallExpression" && node.callee.type === "Identifier" ? node.callee.name : undefined
 
-/** The place of the first of several inputs in the call that makes one of them. */
+/** Returns the argument index where a call's alternative inputs begin. */
 const firstAlternative = (declared: Found<Expression>): number =>
   makerOf(declared) === "chosenBy" ? 1 : 0
 
-/** Prints a body that has the fields of one of several inputs. */
+/** Prints a body with the fields from one input among alternatives. */
 const bodyOf = (alternatives: ReadonlyArray<AnyInput>, declared: Found<Expression>): string => {
   const at = firstAlternative(declared)
   const all = alternatives.map((input, index) => ({ input, of: argumentOf(declared, at + index) }))
   if (makerOf(declared) === "either")
     return `Schema.Union([${all.map(({ input, of }) => structOf(input, of)).join(", ")}])`
-  // One object: clients that are generated have all fields in one type.
+  // One object, because generated clients have all fields in one type.
   const fields = new Map(
     all.flatMap(({ input, of }) =>
       fieldsOf(input.fields, argumentOf(of, 1), ofJson, true).map((field) => [
@@ -99,7 +99,7 @@ const bodyOf = (alternatives: ReadonlyArray<AnyInput>, declared: Found<Expressio
   return `Schema.Struct({ ${[...fields.values()].join(", ")} })`
 }
 
-/** Prints a body of lines, whose doc comment describes it. */
+/** Prints an NDJSON body with the description from its doc comment. */
 const linesOf = ({ node, source }: Found<Expression>, mediaType: string): string => {
   if (node.type !== "Identifier") throw new Error(`${source.path}: lines have no name`)
   const found = findValue(source, node.name)
@@ -107,7 +107,7 @@ const linesOf = ({ node, source }: Found<Expression>, mediaType: string): string
   return `${text}.annotate({ identifier: "Import" }).pipe(HttpApiSchema.asText({ contentType: ${quoted(mediaType)} }))`
 }
 
-/** Prints the parameters and the body of an operation. */
+/** Prints an operation's parameters and body. */
 const requestOf = (
   { input, lines, method }: Declaration,
   property: Found<ObjectProperty>,
@@ -139,7 +139,7 @@ const requestOf = (
 
 const envelopes = { continued: "readOn", counted: "counted", paged: "paged", plain: "success" }
 
-/** Responses to errors that have more than a code and a message. */
+/** Error responses with more than a code and a message. */
 const ownFailures = new Map([
   ["InvalidEndDate", "invalidEndDate"],
   ["InvalidLines", "linesFailure"],
@@ -148,7 +148,7 @@ const ownFailures = new Map([
 
 const failureOf = (tag: string): string => ownFailures.get(tag) ?? `failure(${quoted(tag)})`
 
-/** The errors of an operation, besides those that it declares. */
+/** Returns an operation's errors besides the declared ones. */
 const commonErrors = ({
   changesNothing,
   isContract,
@@ -166,7 +166,7 @@ const commonErrors = ({
   ]
 }
 
-/** Makes the function that prints the groups, and collects the schemas that have names. */
+/** Makes a function that prints groups and collects named schemas. */
 const makeGroupPrinter = (named: NamedSchemas) => {
   const ofType = makePrinter(named)
 
@@ -224,7 +224,7 @@ export class ${capitalized(name)}Group extends HttpApiGroup.make(${quoted(name)}
   }
 }
 
-/** What the module may import from `schemas.ts`. */
+/** Names the module may import from `schemas.ts`. */
 const shared = [
   "Authorization",
   "commonFailures",
@@ -243,7 +243,7 @@ const shared = [
   "withoutKey",
 ]
 
-/** Prints the module with the groups of resources. */
+/** Prints the module with one group per resource. */
 export const printHttpApi = (resources: ReadonlyArray<Resource>): string => {
   const named: NamedSchemas = new Map()
   const groups = resources.map(makeGroupPrinter(named))

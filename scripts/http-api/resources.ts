@@ -1,4 +1,4 @@
-/** The resources of the API, in the order of its documents. */
+/** The API's resources in document order. */
 
 import { join } from "node:path"
 import { apiKeyOperations, identityOperations } from "../../packages/core/src/api/api-keys.ts"
@@ -23,7 +23,7 @@ const resource = (
   operations,
 })
 
-/** The resources whose operations are declared. Those of the documentation reply without an envelope. */
+/** The resources with declared operations. The documentation's own endpoints respond without an envelope. */
 export const resources: ReadonlyArray<Resource> = [
   resource("memberships", "memberships.ts", "membershipOperations", membershipOperations),
   resource("projects", "projects.ts", "projectOperations", projectOperations),

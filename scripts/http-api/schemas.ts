@@ -1,12 +1,12 @@
-/** Prints the schemas of Effect for types of TypeScript and for JSON Schemas. */
+/** Prints Effect schemas for TypeScript types and JSON Schemas. */
 
 import type { TSSignature, TSType, TSTypeName } from "oxc-parser"
 import { type Doc, type Found, type Source, docAt, findType, findValue, noDoc } from "./source.ts"
 
-/** Schemas that have a name, in the order in which they are declared. */
+/** Named schemas, in declaration order. */
 export type NamedSchemas = Map<string, string>
 
-/** Those of types that other modules declare. */
+/** Schemas for types declared by other modules. */
 const declaredElsewhere: Readonly<Record<string, string>> = { Uuid: "uuid", Instant: "instant" }
 
 const list = (items: ReadonlyArray<string>): string => `[${items.join(", ")}]`
@@ -18,7 +18,7 @@ const nameOf = (name: TSTypeName): string => {
   return name.name
 }
 
-/** Adds the description and the examples of a doc comment. */
+/** Adds a doc comment's description and examples. */
 export const annotated = (schema: string, { paragraphs, tags }: Doc, isNamed: boolean): string => {
   const example = tags.get("example")
   const annotations = [
@@ -26,7 +26,7 @@ export const annotated = (schema: string, { paragraphs, tags }: Doc, isNamed: bo
     ...(example === undefined ? [] : [`examples: [${example}]`]),
   ]
   if (annotations.length === 0) return schema
-  // The name of a schema would not be kept.
+  // `annotate` would lose the schema's name.
   return `${schema}.${isNamed ? "annotateKey" : "annotate"}({ ${annotations.join(", ")} })`
 }
 
@@ -50,7 +50,7 @@ const limits = {
   maxProperties: "isMaxProperties",
 }
 
-/** The checks that keywords of JSON Schema stand for. */
+/** Returns the checks for JSON Schema keywords. */
 const checksOf = (json: Readonly<Record<string, unknown>>): ReadonlyArray<string> => [
   ...Object.entries(limits).flatMap(([keyword, check]) =>
     json[keyword] === undefined ? [] : [`Schema.${check}(${String(json[keyword])})`],
@@ -63,7 +63,7 @@ const checksOf = (json: Readonly<Record<string, unknown>>): ReadonlyArray<string
 
 const isNull = (json: unknown): boolean => isObject(json) && json["const"] === null
 
-/** Prints the schema of a JSON Schema. */
+/** Prints a JSON Schema as an Effect schema. */
 export const ofJson = (json: unknown): string => {
   if (!isObject(json)) throw new Error("A field of a request has no JSON Schema.")
   if (typeof json["$ref"] === "string") return declaredElsewhere[json["$ref"]] ?? json["$ref"]
@@ -95,7 +95,7 @@ export const ofJson = (json: unknown): string => {
   }
 }
 
-/** Prints the schema of a parameter in a query, where all values are texts. */
+/** Prints a query parameter's schema. Query values are strings. */
 export const ofQuery = (json: unknown): string => {
   if (!isObject(json)) throw new Error("A parameter has no JSON Schema.")
   if (json["type"] === "boolean") return 'Schema.Literals(["true", "false"])'
@@ -104,7 +104,7 @@ export const ofQuery = (json: unknown): string => {
     : ofJson(json)
 }
 
-/** Keywords of JSON Schema in the tags of a doc comment. */
+/** Returns the JSON Schema keywords in a doc comment's tags. */
 const keywordsIn = ({ tags }: Doc): Readonly<Record<string, unknown>> =>
   Object.fromEntries(
     [...tags].flatMap(([name, value]) =>
@@ -116,7 +116,7 @@ const keywordsIn = ({ tags }: Doc): Readonly<Record<string, unknown>> =>
     ),
   )
 
-/** Types of TypeScript that no module declares. */
+/** Tells whether TypeScript itself provides a type. */
 const isUtility = (name: string): boolean =>
   ["Omit", "Pick", "Readonly", "ReadonlyArray", "Record"].includes(name)
 
@@ -145,7 +145,7 @@ const memberOf = (source: Source, signature: TSSignature): Member => {
   }
 }
 
-/** The texts in a union of literals, for example in the second argument of `Pick`. */
+/** Returns the strings in a literal union, for example the second argument to `Pick`. */
 const literalsIn = (type: TSType | undefined): ReadonlyArray<string> => {
   if (type?.type === "TSUnionType") return type.types.flatMap(literalsIn)
   return type?.type === "TSLiteralType" && type.literal.type === "Literal"
@@ -153,7 +153,7 @@ const literalsIn = (type: TSType | undefined): ReadonlyArray<string> => {
     : []
 }
 
-/** Returns the properties of an object type. Those of a later type replace those of an earlier one. */
+/** Returns an object type's properties. A later declaration replaces an earlier one. */
 const membersOf = (source: Source, type: TSType): ReadonlyArray<Member> => {
   if (type.type === "TSTypeLiteral") return type.members.map((one) => memberOf(source, one))
   if (type.type === "TSIntersectionType") return type.types.flatMap((one) => membersOf(source, one))
@@ -179,7 +179,7 @@ const membersOfName = (
   return [...inherited, ...node.body.body.map((one) => memberOf(own, one))]
 }
 
-/** Returns the words of an array in a module, for a type such as `(typeof words)[number]`. */
+/** Returns an array's words in a module, for a type such as `(typeof words)[number]`. */
 const wordsOf = (source: Source, name: string): ReadonlyArray<unknown> => {
   const found = findValue(source, name)
   const array = found.node.type === "TSAsExpression" ? found.node.expression : found.node
@@ -193,7 +193,7 @@ const wordsOf = (source: Source, name: string): ReadonlyArray<unknown> => {
   })
 }
 
-/** Returns the words that a type stands for, or `undefined` for a type of something else. */
+/** Returns the words in a literal or union type, or `undefined` for any other type. */
 const wordsIn = (source: Source, type: TSType): ReadonlyArray<unknown> | undefined => {
   switch (type.type) {
     case "TSLiteralType":
@@ -223,7 +223,7 @@ const wordsIn = (source: Source, type: TSType): ReadonlyArray<unknown> | undefin
   }
 }
 
-/** Returns the doc comment of the property that a type refers to, such as `Membership["user_id"]`. */
+/** Returns the doc comment above the property in an indexed access type such as `Membership["user_id"]`. */
 const docOfType = (source: Source, type: TSType): Doc => {
   if (type.type !== "TSIndexedAccessType") return noDoc
   const [name] = literalsIn(type.indexType)
@@ -233,7 +233,7 @@ const docOfType = (source: Source, type: TSType): Doc => {
 
 const isNullType = ({ type }: TSType): boolean => type === "TSNullKeyword"
 
-/** Prints schemas of types, and collects those that have a name. */
+/** Makes functions that print types as schemas and collect named ones. */
 export const makePrinter = (named: NamedSchemas) => {
   const structOf = (source: Source, type: TSType): string =>
     `Schema.Struct({ ${membersOf(source, type).map(propertyOf).join(", ")} })`
@@ -281,7 +281,7 @@ export const makePrinter = (named: NamedSchemas) => {
           })
   }
 
-  /** Declares the schema of a type of the API, once. */
+  /** Declares the schema for an API type, once. */
   const ofNamed = (
     name: string,
     { node, source }: Found<ReturnType<typeof findType>["node"]>,
@@ -319,7 +319,7 @@ export const makePrinter = (named: NamedSchemas) => {
     return ofType(member.source, member.type, member.doc)
   }
 
-  /** Prints the schema of a type. Its doc comment may limit it. */
+  /** Prints a type's schema. Its doc comment may limit it. */
   const ofType = (source: Source, type: TSType, doc: Doc = noDoc): string => {
     switch (type.type) {
       case "TSStringKeyword":

@@ -13,7 +13,7 @@ import {
   parseSync,
 } from "oxc-parser"
 
-/** A module that was parsed. */
+/** A parsed module. */
 export interface Source {
   readonly path: string
   readonly text: string
@@ -63,7 +63,7 @@ const parseDoc = (text: string): Doc => {
   }
 }
 
-/** Returns the doc comment that ends where a declaration begins. */
+/** Returns the doc comment directly above a declaration. */
 export const docAt = ({ comments, text }: Source, start: number): Doc => {
   const comment = comments.findLast(
     ({ end, type, value }) =>
@@ -79,13 +79,13 @@ export const docAt = ({ comments, text }: Source, start: number): Doc => {
 export interface Found<Node> {
   readonly source: Source
   readonly node: Node
-  /** Where its statement begins. */
+  /** The statement's start offset. */
   readonly start: number
 }
 
 type TypeDeclaration = TSInterfaceDeclaration | TSTypeAliasDeclaration
 
-/** Returns the module and the name that an imported name stands for. */
+/** Returns the module and the exported name behind an imported name. */
 const importOf = (source: Source, name: string) => {
   for (const node of source.program.body) {
     if (node.type !== "ImportDeclaration") continue
@@ -101,7 +101,7 @@ const importOf = (source: Source, name: string) => {
   return undefined
 }
 
-/** The statements of a module, without the `export` before them. */
+/** Returns a module's statements without `export`. */
 const statements = ({ program }: Source) =>
   program.body.map((node) => ({
     start: node.start,
@@ -124,7 +124,7 @@ export const findType = (source: Source, name: string): Found<TypeDeclaration> =
   return findType(imported.source, imported.name)
 }
 
-/** Finds the value of a constant by its name in a module. */
+/** Finds a constant's value by its name in a module. */
 export const findValue = (source: Source, name: string): Found<Expression> => {
   for (const { node, start } of statements(source)) {
     if (node.type !== "VariableDeclaration") continue
@@ -139,7 +139,7 @@ export const findValue = (source: Source, name: string): Found<Expression> => {
   return findValue(imported.source, imported.name)
 }
 
-/** Follows names to the value that they stand for. */
+/** Follows names to their value. */
 export const resolveValue = (source: Source, node: Expression): Found<Expression> => {
   if (node.type === "Identifier") {
     const found = findValue(source, node.name)
@@ -156,7 +156,7 @@ const keyOf = ({ key }: ObjectProperty): string | undefined => {
   return key.type === "Literal" && typeof key.value === "string" ? key.value : undefined
 }
 
-/** Finds a property of an object, also in the objects that are spread in it. */
+/** Finds an object's property, including properties from spread objects. */
 export const findProperty = (
   { node, source }: Found<Expression>,
   name: string,
