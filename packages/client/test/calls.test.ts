@@ -6,7 +6,7 @@ const extend = "2099-01-01T00:00:00.000Z"
 const project = { project_id: "p1" }
 const ended = "2001-09-09T01:46:40.000Z"
 
-/** The items of a list, to the last or to the first `most`. */
+/** Returns a list's items: all, or the first `most`. */
 const collect = async <Item>(list: AsyncIterable<Item>, most = Infinity) => {
   const items: Array<Item> = []
   for await (const item of list) {
@@ -95,7 +95,7 @@ it.each(["a/b", "ü", "x".repeat(300)])("a project that nobody has is not found:
   }),
 )
 
-/** A server of pages of two numbers, from 1 to 5, which fails after some page. */
+/** Starts a server that lists the numbers 1 to 5 in pages with two each, and fails after `pages` requests. */
 const paging = (
   test: (
     list: (after?: string) => AsyncIterable<unknown>,

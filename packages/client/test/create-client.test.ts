@@ -8,7 +8,7 @@ const token = "tnr_secret-of-the-client"
 const project = { project_id: "p1" }
 const none = success([], { total: 0 })
 
-/** Everything that an error tells. */
+/** Prints all properties in an error. */
 const told = (error: unknown): string => inspect(error, { depth: null, showHidden: true })
 
 describe("a response that is not one of Tenure", () => {
@@ -101,7 +101,7 @@ describe("the token", () => {
 })
 
 describe("an id in a path", () => {
-  // Programs without types pass them, and JavaScript has rounded the number by then.
+  // Untyped programs pass such ids, and JavaScript has already rounded the number.
   const others = JSON.parse("[175928847299117063, null, {}]")
 
   it.each(["..", ".", "", "\ud800", ...others])(

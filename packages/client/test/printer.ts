@@ -1,9 +1,9 @@
-/** Prints the operations of an OpenAPI document as TypeScript. */
+/** Prints an OpenAPI document's operations as TypeScript. */
 
 import { format } from "oxfmt"
 import type { Calls } from "../src/calls.ts"
 
-/** The parts of a schema that the document uses. */
+/** The JSON Schema subset in the document. */
 interface Schema {
   readonly $ref?: string
   readonly type?: string | ReadonlyArray<string>
@@ -39,14 +39,14 @@ interface Operation {
   readonly responses: Readonly<Record<string, { readonly content?: Content }>>
 }
 
-/** The parts of a document that are printed. */
+/** The printed parts of a document. */
 export interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
   readonly webhooks: Readonly<Record<string, Readonly<Record<string, Operation>>>>
   readonly components: { readonly schemas: Readonly<Record<string, Schema>> }
 }
 
-/** A field of an object, as it is printed. */
+/** A printed object field. */
 interface Field {
   readonly name: string
   readonly type: string
@@ -56,7 +56,7 @@ interface Field {
 
 const unique = (texts: ReadonlyArray<string>): ReadonlyArray<string> => [...new Set(texts)]
 
-/** Groups items by a key, in the order in which the keys come. */
+/** Groups items by a key, in the keys' first order. */
 const groupBy = <Item>(items: ReadonlyArray<Item>, keyOf: (item: Item) => string) =>
   items.reduce((groups, item) => {
     const key = keyOf(item)
@@ -76,7 +76,7 @@ const printObject = (fields: ReadonlyArray<Field>): string =>
 
 const refOf = (ref: string): string => ref.replace("#/components/schemas/", "")
 
-/** Prints a schema; `absent` is what an optional field may be besides. */
+/** Prints a schema; `absent` extends an optional field's type. */
 const print = (schema: Schema, absent = ""): string => {
   const one = (part: Schema) => print(part, absent)
   if (schema.$ref !== undefined) return refOf(schema.$ref)
@@ -120,7 +120,7 @@ const fieldsOf = ({ properties = {}, required = [] }: Schema, absent: string) =>
     }
   })
 
-/** Puts the schemas of texts, such as ids and times, in place of the references to them. */
+/** Replaces references to string schemas, such as ids and times, by these schemas. */
 const inline = (document: Document): Document => {
   const { schemas } = document.components
   const named = Object.entries(schemas).filter(([, { type }]) => type !== "string")
@@ -135,7 +135,7 @@ const inline = (document: Document): Document => {
 const resolve = ({ components }: Document, schema: Schema): Schema =>
   schema.$ref === undefined ? schema : (components.schemas[refOf(schema.$ref)] ?? {})
 
-/** The fields of all schemas; those that only some have are optional. */
+/** Merges schemas; a field missing in some becomes optional. */
 const merge = (schemas: ReadonlyArray<Schema>): Schema => ({
   type: "object",
   properties: Object.assign({}, ...schemas.map(({ properties }) => properties)),
@@ -144,10 +144,10 @@ const merge = (schemas: ReadonlyArray<Schema>): Schema => ({
   ),
 })
 
-/** What a client that passes on an optional value of its own may pass. */
+/** Lets callers pass on their own optional values. */
 const orUndefined = " | undefined"
 
-/** The parameters but header fields, which the client sends by itself. */
+/** Returns the parameters except headers, which the client sends itself. */
 const parameterFields = ({ parameters = [] }: Operation): ReadonlyArray<Field> =>
   parameters
     .filter((parameter) => parameter.in !== "header")
@@ -158,11 +158,11 @@ const parameterFields = ({ parameters = [] }: Operation): ReadonlyArray<Field> =
       description: description ?? schema.description,
     }))
 
-/** The schema of a body in lines. It is a text, and the one such operation imports. */
+/** Returns the schema for an NDJSON body. It is a string, and only the import takes one. */
 const linesOf = ({ requestBody }: Operation): Schema | undefined =>
   requestBody?.content["application/x-ndjson"]?.schema
 
-/** The fields of the body. Those of one form among several are optional. */
+/** Returns the body's fields. A field missing in one alternative is optional. */
 const bodyFields = (document: Document, operation: Operation): ReadonlyArray<Field> => {
   const lines = linesOf(operation)
   if (lines !== undefined) {
@@ -173,7 +173,7 @@ const bodyFields = (document: Document, operation: Operation): ReadonlyArray<Fie
   return fieldsOf(merge(body.anyOf ?? [body]), orUndefined)
 }
 
-/** The fields of the path, the query and the body in one object. */
+/** Combines the path, query and body fields. */
 const inputOf = (document: Document, operation: Operation): ReadonlyArray<Field> => {
   const fields = [...parameterFields(operation), ...bodyFields(document, operation)]
   const names = fields.map(({ name }) => name)
@@ -181,34 +181,34 @@ const inputOf = (document: Document, operation: Operation): ReadonlyArray<Field>
   throw new Error(`${operation.operationId} has two fields with one name`)
 }
 
-/** The body of a success, if it is an envelope. */
+/** Returns the success body, if it is an envelope. */
 const successOf = (document: Document, { responses }: Operation): Schema | undefined => {
   const schema = responses["200"]?.content?.["application/json"]?.schema
   const envelope = schema && resolve(document, schema)
   return envelope?.properties?.["data"] && envelope
 }
 
-/** The type of what an operation returns. */
+/** Returns an operation's result type. */
 const resultOf = ({ properties = {} }: Schema): string => {
   const { data = {}, next, total } = properties
-  // What goes on for ever has no last page, whose `next` is null.
+  // A feed never ends, so it has no last page with a null `next`.
   if (next?.type === "string") return `Promise<Continued<${print(data.items || {})}>>`
   if (next !== undefined) return `PageList<${print(data.items || {})}>`
   return `Promise<${total === undefined ? "Success" : "Counted"}<${print(data)}>>`
 }
 
-/** The name of what performs an operation. */
+/** Names the function that performs an operation. */
 const callOf = (operation: Operation, result: string): keyof Calls => {
   if (linesOf(operation) !== undefined) return "callWithLines"
   return result.startsWith("PageList") ? "list" : "call"
 }
 
-/** A method of the client: its type, and what it does. */
+/** A client method: its type and its code. */
 interface Method {
   readonly resource: string
   readonly type: string
   readonly code: string
-  /** The names of its fields. */
+  /** Its input's field names. */
   readonly fields: string
 }
 
@@ -245,11 +245,11 @@ const methodsOf = (document: Document): ReadonlyArray<Method> =>
     }),
   )
 
-/** Tells whether a schema is that of a failure: an envelope with errors. */
+/** Tells whether a schema is a failure: an envelope with errors. */
 const isFailure = ({ properties = {} }: Schema): boolean =>
   "request_id" in properties && ("error" in properties || "errors" in properties)
 
-/** The schemas of the `error` or the `errors` of failures. */
+/** Returns the schemas for `error` and `errors` in failures. */
 const problemsOf = (document: Document): ReadonlyArray<Schema> =>
   Object.values(document.components.schemas)
     .filter(isFailure)
@@ -275,7 +275,7 @@ const printProblems = (document: Document): string => {
   return `export interface Problems ${printObject(fields.toSorted((a, b) => (a.name < b.name ? -1 : 1)))}`
 }
 
-/** The events with a type of Tenure's own. */
+/** Prints the events with Tenure's own types. */
 const printEvents = (document: Document): string => {
   const fields = Object.entries(document.webhooks).flatMap(([type, { post }]): Array<Field> => {
     const schema = post?.requestBody?.content["application/json"]?.schema ?? {}
@@ -286,7 +286,7 @@ const printEvents = (document: Document): string => {
   return `export interface Events ${printObject(fields)}`
 }
 
-/** Prints the schemas with a name that the texts, or other schemas, refer to. */
+/** Prints the named schemas referenced by the texts or by other schemas. */
 const printSchemas = ({ components }: Document, texts: ReadonlyArray<string>): string => {
   const printed = Object.entries(components.schemas)
     .filter(([, schema]) => !isFailure(schema))
@@ -305,13 +305,13 @@ const printSchemas = ({ components }: Document, texts: ReadonlyArray<string>): s
     .join("\n\n")
 }
 
-/** The names of what is called or returned that the methods use. */
+/** Returns the call and result types used by the methods. */
 const usedIn = (texts: ReadonlyArray<string>, pattern: RegExp): string =>
   unique(texts.flatMap((text) => text.match(pattern) ?? []))
     .toSorted()
     .join(", ")
 
-/** Prints the module of the operations. */
+/** Prints the operations module. */
 export const printOperations = async (original: Document): Promise<string> => {
   const document = inline(original)
   const methods = methodsOf(document)

@@ -53,7 +53,7 @@ describe("503", () => {
   it("of a server whose database is down is tried again with the wait that it asks for", () =>
     serving(async ({ client, tenure }) => {
       const { sleep, waits } = recordedSleep()
-      // Closed, it answers 503.
+      // A closed Tenure answers 503.
       await tenure.close()
       const call = client({ sleep, maxRetries: 2 }).memberships.extend(change)
       await expect(call).rejects.toMatchObject({ code: "SERVICE_UNAVAILABLE", retryAfter: 5 })
@@ -127,7 +127,7 @@ describe("a call", () => {
   it("of a server that does not answer in time is a TIMEOUT", () =>
     answering(never, async ({ client }) => {
       const { sleep, waits } = recordedSleep()
-      // Counts what is sent: within the time, a busy server may not have received it.
+      // Counts requests when sent, because a busy server may not receive them in time.
       const counted = vi.fn<typeof fetch>((...request) => fetch(...request))
       const call = client({ sleep, timeout: 50, maxRetries: 1, fetch: counted })
       const extended = call.memberships.extend(change)

@@ -33,7 +33,7 @@ interface OwnEvents {
 
 type Given = Partial<Subscription<OwnEvents>>
 
-/** Functions of a subscription that note what they get, and end it after the event of a number. */
+/** Returns subscription callbacks that record their arguments, and end after the event numbered `last`. */
 const noting = (last: number) => {
   const numbers: Array<number> = []
   const cursors: Array<string> = []
@@ -57,7 +57,7 @@ const publish = async (tenure: Tenure, numbers: ReadonlyArray<number>): Promise<
   }
 }
 
-/** A `fetch` whose responses break after so many bytes each, and arrive in pieces of such sizes. */
+/** Makes a `fetch` whose n-th response breaks after `lengths[n]` bytes, and arrives in chunks sized by `sizes`. */
 const breaking = (lengths: Array<number>, sizes: ReadonlyArray<number>): typeof fetch => {
   const broken = new TypeError("terminated")
   return async (input, init) => {
@@ -152,11 +152,11 @@ const frame = (n: number, id?: string): string => {
   return `${id === undefined ? "" : `id: ${id}\n`}event: counted\ndata: ${data}\n\n`
 }
 
-/** Answers with the beginning of a stream. */
+/** Begins a stream response. */
 const streaming = (response: ServerResponse, text: string): void =>
   void response.writeHead(200, stream).write(text)
 
-/** Subscribes at a server that answers each request as a test says, by default up to the first event. */
+/** Subscribes at a server scripted by a test, by default up to the first event. */
 const scripted = (
   script: (response: ServerResponse, count: number, after: string | null) => void,
   test: (subscribe: (given: Given) => Promise<void>, waits: ReadonlyArray<number>) => unknown,
@@ -182,7 +182,7 @@ describe("the place from which a subscription goes on", () => {
         places.push(after)
         response.writeHead(200, stream)
         if (count === 1) {
-          // The pages of a server need not be the same again.
+          // A server may divide pages differently the second time.
           const text = `${frame(1)}${frame(2, "a")}${frame(3)}${frame(4)}`
           return void response.write(text, () => response.destroy())
         }
@@ -430,7 +430,7 @@ it("nothing more is read while the functions of a subscription are waited for", 
       const onEvent = async () => {
         processed++
         if (processed < 3) return
-        // As long as the server can still send something.
+        // While the server can still send.
         let before = -1
         while (before !== most) {
           before = most
@@ -517,7 +517,7 @@ describe("the wait before the next connection", () => {
   })
 })
 
-/** The algorithm of the standard (HTML, 9.2.6), word by word, for a whole stream. */
+/** The standard's algorithm (HTML, 9.2.6), word by word, for a whole stream. */
 const standard = (whole: string): ReadonlyArray<Frame> => {
   const frames: Array<Frame> = []
   const lines = whole.split(/\r\n|\n|\r/)

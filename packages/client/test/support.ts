@@ -1,4 +1,4 @@
-/** Servers for the tests, on real sockets, and clients of them. */
+/** Servers for the tests, on real sockets, and their clients. */
 
 import { randomUUID } from "node:crypto"
 import * as Http from "node:http"
@@ -9,7 +9,7 @@ import { type Client, type ClientOptions, createClient } from "../src/create-cli
 
 type MakeClient = (options?: Partial<ClientOptions>) => Client
 
-/** Runs a test on a server of Tenure with a project `p1`, whose members are 1001, 1002 and 1003. */
+/** Runs a test on a Tenure server with project `p1` and members 1001, 1002 and 1003. */
 export const serving = async (
   test: (running: { readonly tenure: Tenure; readonly client: MakeClient }) => Promise<unknown>,
   options: Partial<CreateTenureOptions> = {},
@@ -35,7 +35,7 @@ export const serving = async (
   }
 }
 
-/** A server that answers as the test says, and what it received. */
+/** A scripted server, and its received requests. */
 interface Scripted {
   readonly url: string
   readonly received: ReadonlyArray<Http.IncomingMessage>
@@ -66,29 +66,29 @@ export const answering = async (
 
 const envelope = { request_id: randomUUID(), method: "GET", path: "/" }
 
-/** The text of a success. */
+/** Returns a success body. */
 export const success = (data: unknown, more: object = {}): string =>
   JSON.stringify({ ok: true, ...envelope, code: 200, message: "Done.", ...more, data })
 
-/** The text of a failure. */
+/** Returns a failure body. */
 export const failure = (status: number, error: object): string =>
   JSON.stringify({ ok: false, ...envelope, code: status, error })
 
-/** What a call rejects with. */
+/** Returns a call's rejection. */
 export const errorOf = (call: Promise<unknown>): Promise<unknown> =>
   call.then(
     () => undefined,
     (error: unknown) => error,
   )
 
-/** A fake wait, which takes no time and is recorded. */
+/** Makes a `sleep` that returns at once and records the wait. */
 export const recordedSleep = () => {
   const waits: Array<number> = []
   const sleep = async (millis: number): Promise<void> => void waits.push(millis)
   return { waits, sleep }
 }
 
-/** A `fetch` that loses the responses of the first so many requests, and the idempotency keys of all. */
+/** Makes a `fetch` that loses the first `count` responses, and records every idempotency key. */
 export const losing = (count: number) => {
   const keys: Array<string | null> = []
   const fetchAndLose: typeof fetch = async (input, init) => {

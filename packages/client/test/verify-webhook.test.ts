@@ -11,7 +11,7 @@ import {
 } from "../src/verify-webhook.ts"
 import { serving } from "./support.ts"
 
-// The test vector of the reference implementations.
+// The reference implementations' test vector.
 const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 const id = "msg_p5jXN8AQM9LWM0D4loKWxJek"
 const timestamp = 1_614_265_330
@@ -25,7 +25,7 @@ const signed = (signature: string, seconds: number | string = timestamp) => ({
   "webhook-signature": signature,
 })
 
-/** Why a notification is refused. The vector's body is genuine, but is not an event. */
+/** Returns why a notification is refused. The vector's body is genuine, but is not an event. */
 const verdict = (
   headers: WebhookNotification["headers"],
   options: VerifyOptions = {},
@@ -215,7 +215,7 @@ describe("an event", () => {
       { now },
     )
     expect(verified).toEqual({ ...event, id })
-    // The type of the data follows from the type of the event.
+    // The event type narrows the data type.
     const n: number = verified.type === "payment.completed" ? verified.data.n : 0
     expect(n).toBe(1)
   })

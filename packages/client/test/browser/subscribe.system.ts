@@ -1,4 +1,4 @@
-/** A page in a browser follows the feed with tickets, also when the server dies, on PostgreSQL. */
+/** A browser page follows the feed with tickets, even through a server crash, on PostgreSQL. */
 
 import { randomUUID } from "node:crypto"
 import { once } from "node:events"
@@ -48,7 +48,7 @@ beforeAll(async () => {
 
 const projectId = "p1"
 
-/** Starts the backend of the page, which has the token, and the API, for pages of other origins, too. */
+/** Starts the page's backend, which holds the token, and the API, which also allows cross-origin pages. */
 const start = async (schema: string, port: number) => {
   const tenure = await createTenure({
     stores: postgres({ url: inject("databaseUrl"), schema }),
