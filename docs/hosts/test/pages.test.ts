@@ -1,4 +1,4 @@
-/** The code of the pages whose hosts are too large for every installation, on the real hosts. */
+/** The code on pages for hosts too large for every installation, on the real hosts. */
 
 import { execFile, spawn } from "node:child_process"
 import { once } from "node:events"
@@ -16,7 +16,7 @@ import { binaries } from "./remote.ts"
 
 const folder = fileURLToPath(new URL(".pages", import.meta.url))
 
-/** Writes an example of a page to a file, and returns the path. */
+/** Writes a page's example to a file, and returns the path. */
 const write = async (page: string, example: number, more = ""): Promise<string> => {
   const file = `${folder}/${page}-${example}.ts`
   const { code } = examplesIn(`docs/hosts/${page}.md`)[example - 1] ?? { code: "" }
@@ -36,7 +36,7 @@ const extendAll = "/members/v2/projects/p1/memberships/extend"
 
 const token = "a-token-of-the-test"
 
-/** Has the code of an example make a project and a key, too. */
+/** Makes example code create a project and a key, too. */
 const withKey = (code: string): string =>
   `${code.replace(/createTenure\((\{[^]*?\})\)/, "prepare(createTenure($1))")}
   async function prepare(making) {
@@ -46,7 +46,7 @@ const withKey = (code: string): string =>
     return tenure
   }`
 
-/** Expects that a stream brings what happens while it is open, as it happens. */
+/** Expects a stream to send an event published while it is open. */
 const expectStream = async (port: number): Promise<void> => {
   const events = `http://127.0.0.1:${port}/members/v2/projects/p1/events`
   const authorization = `Bearer ${token}`
@@ -68,7 +68,7 @@ const expectStream = async (port: number): Promise<void> => {
   ending.abort()
 }
 
-/** Expects that a server answers for the API and for the host. */
+/** Expects a server to answer for the API and for the host. */
 const expectBoth = async (port: number): Promise<void> => {
   const url = `http://127.0.0.1:${port}`
   const headers = { "content-type": "application/json" }

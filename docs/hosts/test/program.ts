@@ -1,4 +1,4 @@
-/** The program that the suite of adapters runs in Bun and in Deno, and controls over HTTP. */
+/** The program the adapter suite runs in Bun and Deno, and controls over HTTP. */
 
 import { type Tenure, type TenureOptions, createTenure } from "@tenure/core"
 import { fetchHandler } from "@tenure/fetch"
@@ -7,7 +7,7 @@ import { nodeTransport } from "@tenure/node-http"
 import type { Mount } from "@tenure/testing/conformance"
 import { listen } from "./runtimes.ts"
 
-/** A server that the suite has started. */
+/** A server started by the suite. */
 interface Started {
   readonly tenure: Tenure
   readonly stop: () => Promise<void>

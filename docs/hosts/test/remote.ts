@@ -1,4 +1,4 @@
-/** Runs the program of a runtime, and tests its servers. */
+/** Runs the program in a runtime, and tests its servers. */
 
 import { spawn } from "node:child_process"
 import { createInterface } from "node:readline"
@@ -9,7 +9,7 @@ import { afterAll } from "vitest"
 
 const pathOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
 
-/** The runtimes themselves: a wrapper would leave them running when it is ended. */
+/** The runtimes themselves, because killing a wrapper would leave them running. */
 export const binaries = {
   bun: pathOf("node_modules/bun/bin/bun.exe"),
   deno: pathOf("node_modules/deno/deno"),
@@ -28,7 +28,7 @@ const asking =
     return value
   }
 
-/** The services of a server in the other process. */
+/** Returns a server's services in the other process. */
 function promisesOf(ask: Ask, port: number): Promises
 function promisesOf(ask: Ask, port: number): object {
   const serviceOf = (service: string) =>
@@ -45,9 +45,9 @@ function promisesOf(ask: Ask, port: number): object {
 }
 
 /**
- * Starts the program in a runtime, until the tests have ended.
+ * Starts the program in a runtime until the tests end.
  *
- * @param args - the arguments of the runtime
+ * @param args - the runtime's arguments
  */
 export const inRuntime = (
   name: keyof typeof binaries,

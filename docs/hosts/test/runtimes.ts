@@ -1,15 +1,15 @@
-/** How the runtimes that have no framework around them listen: Bun and Deno. */
+/** How runtimes without a framework listen: Bun and Deno. */
 
-/** Answers a request of a client with an address. */
+/** Answers a request from a client's address. */
 export type Answer = (request: Request, remoteAddress: string | undefined) => Promise<Response>
 
-/** A server that listens. */
+/** A listening server. */
 export interface Listening {
   readonly port: number
   readonly stop: () => Promise<void>
 }
 
-/** What is used of Bun. */
+/** The Bun API used here. */
 interface BunServer {
   readonly port: number
   readonly requestIP: (request: Request) => { readonly address: string } | null
@@ -24,7 +24,7 @@ declare const Bun: {
   }) => BunServer
 }
 
-/** What is used of Deno. */
+/** The Deno API used here. */
 declare const Deno: {
   readonly serve: (
     options: { readonly port: number; readonly hostname: string; readonly onListen: () => void },
@@ -52,5 +52,5 @@ const onDeno = (answer: Answer): Listening => {
   return { port: server.addr.port, stop: server.shutdown }
 }
 
-/** Listens on a free port of the loopback interface. */
+/** Listens on a free loopback port. */
 export const listen: (answer: Answer) => Listening = "Bun" in globalThis ? onBun : onDeno

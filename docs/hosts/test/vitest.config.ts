@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url"
 import { defineConfig } from "vitest/config"
 
-// The servers of these runtimes decide these themselves: see the pages of Bun and Deno.
+// The runtimes' own servers decide these: see the pages for Bun and Deno.
 const decidedByRuntime = [
   "Bun > connections > answer pipelined requests in order",
   "Bun > a body > is refused if it has a transfer coding other than chunks",
