@@ -14,14 +14,14 @@ const { DATABASE_URL = "postgres://localhost:5432/app", PORT = "3000" } = proces
 const client = PgClient.layer({
   url: Redacted.make(DATABASE_URL),
   connectTimeout: "2 seconds",
-  // The longest that a statement waits for a row that is locked.
+  // A statement waits at most 5 seconds for a locked row.
   startupParameters: { lock_timeout: "5s" },
 })
 
 const tables = postgresLayer().pipe(Layer.provideMerge(Schema.layer), Layer.provideMerge(client))
 
 const tenure = await createTenure({
-  // The later store replaces the memberships of the earlier one.
+  // The later store replaces the earlier store's memberships.
   stores: [tables, SubscriptionStore.layer],
   transport: nodeTransport,
 })

@@ -26,7 +26,7 @@ const createTables = Effect.gen(function* () {
       PRIMARY KEY (account, customer)
     )
   `
-  // For the list of those that end soon.
+  // For the ending list.
   yield* sql`
     CREATE INDEX IF NOT EXISTS subscriptions_by_end ON subscriptions (account, paid_until, customer)
   `

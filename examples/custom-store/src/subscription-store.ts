@@ -71,7 +71,7 @@ interface ChangeRow {
   readonly action: AuditAction
   readonly paid_from: Date | null
   readonly paid_until: Date | null
-  /** Of a change of all subscriptions: its event, by how much, and how many there were. */
+  /** For a bulk extension: its event, the added time, and the number of subscriptions. */
   readonly event_id: string | null
   readonly added_millis: string | null
   readonly total: number | null
@@ -87,11 +87,11 @@ interface AccountRow {
   readonly last_bulk: Date | null
 }
 
-/** The part of an audit row that says what changed. */
+/** The fields in an audit row that describe the change. */
 interface Audited extends Pick<AuditRow, "action" | "userId" | "from" | "to"> {
-  /** Of a subscription that was moved: the other customer. */
+  /** For a moved subscription: the other customer. */
   readonly other?: UserId
-  /** Of a change of all subscriptions. */
+  /** For a bulk extension. */
   readonly bulk?: {
     readonly id: EventId
     readonly by: Millis | undefined
@@ -104,8 +104,8 @@ const lastDate = "9999-12-31T23:59:59.999Z"
 const toEndDate = (date: Date): EndDate => EndDate(date.getTime())
 
 /**
- * Writes an end date. The client rounds the microseconds of a `Date` after the year 4253, which text has exactly.
- * PostgreSQL calls the year 0 1 BC.
+ * Writes an end date as text, because the client rounds a `Date`'s microseconds after the year 4253. PostgreSQL calls
+ * the year 0 1 BC.
  */
 const toDate = (endDate: EndDate | undefined): string | null => {
   if (endDate === undefined) return null
@@ -142,7 +142,7 @@ const toAuditRow = (projectId: ProjectId, row: ChangeRow): AuditRow => ({
   at: row.at.getTime(),
 })
 
-/** A change of all subscriptions of an account. */
+/** Reads a bulk extension. */
 const toBulkExtension = (projectId: ProjectId, row: ChangeRow): BulkExtensionRecord => {
   const { at, by, origin, reason, to } = toAuditRow(projectId, row)
   const mode = row.action === bulkActions.set ? "set" : "neverShorten"
@@ -163,7 +163,7 @@ const isSame = (found: MovedMembership | undefined, expected: MovedMembership | 
   found?.endDate === expected?.endDate &&
   metadataJson(found?.metadata ?? noMetadata) === metadataJson(expected?.metadata ?? noMetadata)
 
-/** Merges rows by their times, newest first. Keeps the order of ours, and that of theirs. */
+/** Merges rows by their times, newest first. Keeps the order within each list. */
 const merge = (ours: ReadonlyArray<AuditRow>, theirs: ReadonlyArray<AuditRow>) => {
   const rest = [...theirs]
   const merged = ours.flatMap((row) => {
@@ -177,8 +177,8 @@ const make = Effect.gen(function* () {
   const sql = yield* PgClient.PgClient
   const database = yield* Database
   const outbox = yield* Outbox
-  // The store of `@tenure/postgres`. It keeps the projects that webhooks and keys belong to, and its
-  // ping checks the database that also holds the host's tables.
+  // The `@tenure/postgres` store keeps the projects for webhooks and keys, and its ping checks the
+  // database, which also holds the host's tables.
   const {
     createProject,
     deleteProject,
@@ -195,7 +195,7 @@ const make = Effect.gen(function* () {
   /** Runs statements in one transaction, or in the host's transaction if one is open. */
   const inOneStep = database.atomically
 
-  /** Locks an account, so that only one change adds a subscription or sets all of them at a time. */
+  /** Locks an account, so that only one change at a time adds a subscription or extends them all. */
   const lockAccount = Effect.fnUntraced(function* (projectId: ProjectId) {
     const rows = yield* sql`SELECT 1 FROM accounts WHERE id = ${projectId} FOR NO KEY UPDATE`
     if (rows.length === 0) return yield* new ProjectNotFound({ projectId })
@@ -212,8 +212,8 @@ const make = Effect.gen(function* () {
   })
 
   /**
-   * Stores the audit row of a change, whose locks are held. Returns its id, which is the sequence of the change:
-   * others that have locked the same subscriptions had smaller ones.
+   * Stores a change's audit row while its locks are held. Returns the row's id, which is the change's sequence:
+   * earlier changes with the same locks have smaller ones.
    */
   const audit = Effect.fnUntraced(function* (
     { at, origin, projectId, reason }: Change,
@@ -240,11 +240,10 @@ const make = Effect.gen(function* () {
   })
 
   /**
-   * Stores the event of a change and its deliveries, and the idempotency key, if the change has one. Returns
-   * the event.
+   * Stores a change's event and deliveries, and its idempotency key, if it has one. Returns the event.
    *
-   * @param metadata - that of the subscription, for an event of one
-   * @param answer - what the change returns if it is repeated with its key
+   * @param metadata - the subscription's metadata, if the event is about one
+   * @param answer - the replay for a change repeated with its key
    */
   const publish = Effect.fnUntraced(function* (
     { event: draft, idempotency }: Change,
@@ -261,7 +260,7 @@ const make = Effect.gen(function* () {
     return replayed === undefined ? event : yield* new IdempotencyInProgress()
   })
 
-  /** Makes a change, whose locks are held, unless it was made before. */
+  /** Makes a change while its locks are held, unless its idempotency key has an answer already. */
   const unlessMade = Effect.fnUntraced(function* <A, E, R>(
     { idempotency, projectId }: Change,
     work: Effect.Effect<A, E, R>,
@@ -269,7 +268,7 @@ const make = Effect.gen(function* () {
     return (idempotency && (yield* recall(idempotency, projectId))) ?? (yield* work)
   })
 
-  /** Stores the audit row of a change, its event, and the deliveries of the event. Returns the event. */
+  /** Stores a change's audit row, its event, and the event's deliveries. Returns the event. */
   const record = (change: Change, audited: Audited, metadata?: Metadata, answer?: string) =>
     Effect.flatMap(audit(change, audited), (sequence) =>
       publish(change, sequence, metadata, answer),
@@ -284,8 +283,8 @@ const make = Effect.gen(function* () {
   )
 
   /**
-   * Sets the end date of a subscription, which may be new, and stores the audit row. Returns its id, and the metadata of
-   * the subscription.
+   * Sets a subscription's end date, creating it if missing, and stores the audit row. Returns the row's id and the
+   * subscription's metadata.
    */
   const set = Effect.fnUntraced(function* (
     change: Change,
@@ -324,13 +323,13 @@ const make = Effect.gen(function* () {
     return inOneStep(Effect.catchTag(step, "ProjectNotFound", () => missing))
   }
 
-  /** Stores the key of an extension that leaves the subscription as it is. Returns what the extension does. */
+  /** Stores the idempotency key for an extension without effect. Returns the extension's result. */
   const leave = Effect.fnUntraced(function* ({ idempotency, projectId }: Change, later: EndsLater) {
     const answer = String(later.endDate)
     return (idempotency && (yield* database.keep({ ...idempotency, answer }, projectId))) ?? later
   })
 
-  /** The date of a subscription after a change of all of them. */
+  /** Returns a subscription's end date after a bulk extension. */
   const dateAfter = (bulk: BulkChange) => {
     switch (bulk.mode) {
       case "set":
@@ -342,7 +341,7 @@ const make = Effect.gen(function* () {
     }
   }
 
-  /** Changes the end dates of all subscriptions. */
+  /** Changes all subscriptions' end dates. */
   const extendAll = Effect.fnUntraced(function* (change: BulkExtension) {
     const { bulk, event, projectId } = change
     const [row] = yield* sql<{ readonly total: number }>`
@@ -394,7 +393,7 @@ const make = Effect.gen(function* () {
       (rows) => rows.length > 0,
     )
 
-  /** Completes what the other store knows of a project. */
+  /** Adds the subscriptions' data to a project from the other store. */
   const completed = Effect.fnUntraced(function* (project: ProjectSummary) {
     const [row] = yield* database.run(sql<AccountRow>`
       SELECT (SELECT count(*) FROM subscriptions WHERE account = ${project.id})::integer
@@ -418,7 +417,7 @@ const make = Effect.gen(function* () {
     createProject: (projectId, context) =>
       inOneStep(
         Effect.andThen(
-          // Locks an account that exists: a repetition with the same key waits for the first.
+          // Locks an existing account: a repetition with the same key waits for the first.
           sql`INSERT INTO accounts (id) VALUES (${projectId})
             ON CONFLICT (id) DO UPDATE SET id = EXCLUDED.id`,
           createProject(projectId, context),
@@ -428,7 +427,7 @@ const make = Effect.gen(function* () {
     deleteProject: Effect.fnUntraced(function* (projectId, context) {
       const replayed = yield* deleteProject(projectId, context)
       if (replayed !== undefined) return replayed
-      // Whoever changes subscriptions has locked the account.
+      // Every change to subscriptions locks the account first.
       yield* sql`SELECT 1 FROM accounts WHERE id = ${projectId} FOR UPDATE`
       yield* sql`DELETE FROM subscription_changes WHERE account = ${projectId}`
       yield* sql`DELETE FROM subscriptions WHERE account = ${projectId}`
@@ -452,7 +451,7 @@ const make = Effect.gen(function* () {
       yield* lockAccount(change.projectId)
       const imported = Effect.gen(function* () {
         for (const one of change.memberships) yield* set(change, one, "imported")
-        // Greater than those of the audit rows.
+        // Greater than the audit rows' sequences.
         return yield* publish(change, yield* nextSequence)
       })
       return yield* unlessMade(change, imported)
@@ -550,7 +549,7 @@ const make = Effect.gen(function* () {
     }),
 
     previewPublication: Effect.fnUntraced(function* (projectId, type, change) {
-      // The webhooks are in the tables of the other store.
+      // The webhooks are in the other store's tables.
       const publication = yield* previewPublication(projectId, type, change)
       const [next] = yield* database.run(sql<{ readonly id: string }>`
         SELECT (last_value + is_called::integer)::text AS id FROM subscription_changes_id_seq
@@ -604,7 +603,7 @@ const make = Effect.gen(function* () {
       const { endDate, expected, granted, metadata, projectId, to, userId } = change
       const moved = Effect.gen(function* () {
         const found = new Map<UserId, Membership | undefined>()
-        // In the same order in all moves, which avoids deadlocks.
+        // All moves use the same order, to avoid deadlocks.
         for (const id of [userId, to].toSorted()) {
           found.set(id, yield* lockSubscription(projectId, id))
         }
@@ -636,7 +635,7 @@ const make = Effect.gen(function* () {
         } as const
         return [ended, yield* record({ ...change, event: granted }, joined, metadata)] as const
       })
-      // With the account locked, nobody adds a subscription of the other customer.
+      // With the account locked, no change adds the other customer's subscription.
       const step = Effect.andThen(lockAccount(projectId), unlessMade(change, moved))
       return yield* Effect.catchTag(step, "ProjectNotFound", () => Effect.fail(new MoveConflict()))
     }, inOneStep),
@@ -692,7 +691,7 @@ const make = Effect.gen(function* () {
 
     listEnding: Effect.fnUntraced(function* (projectId, { after, before, limit }) {
       const place = after && positionOfCursor(after)
-      // A cursor that a client made up begins the list.
+      // An invented cursor begins the list.
       const isAfter =
         place === undefined || !EndDate.is(place.endDate)
           ? sql`true`
@@ -738,5 +737,5 @@ const make = Effect.gen(function* () {
   })
 })
 
-/** The store. It replaces the `MembershipStore` that it is provided with. */
+/** The store. It replaces the provided `MembershipStore`. */
 export const layer = Layer.effect(MembershipStore, make)

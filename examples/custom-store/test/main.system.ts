@@ -1,4 +1,4 @@
-/** The server as a process, with a PostgreSQL of its own: what its host starts and stops. */
+/** The server as a process, with its own PostgreSQL: its host starts and stops it. */
 
 import { spawn } from "node:child_process"
 import { once } from "node:events"

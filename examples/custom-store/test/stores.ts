@@ -1,4 +1,4 @@
-/** Empty stores in a database of their own, on the server of the tests. */
+/** Empty stores in their own database, on the test server. */
 
 import { PgClient } from "@effect/sql-pg"
 import { it } from "@effect/vitest"
@@ -33,7 +33,7 @@ const { change, in2027, in2028, context, p1, u1, u2, u3 } = Fixture
 
 const clientOf = (url: string) => PgClient.layer({ url: Redacted.make(url) })
 
-/** Creates a database for the tests of a file, and drops it after them. Returns its URL. */
+/** Creates a database for a file's tests, and drops it after them. Returns its URL. */
 export const databaseOf = (name: string): string => {
   const execute = (...statements: ReadonlyArray<string>) =>
     Effect.forEach(statements, (one) => PgClient.PgClient.use((sql) => sql.unsafe(one))).pipe(
@@ -81,7 +81,7 @@ const emptying = `
 
 const empty = Layer.effectDiscard(PgClient.PgClient.use((sql) => sql.unsafe(emptying)))
 
-/** Empty stores, and the client that they use. */
+/** Empty stores, and their client. */
 export const storesOn = (url: string) =>
   empty.pipe(
     Layer.provideMerge(SubscriptionStore.layer),
@@ -90,7 +90,7 @@ export const storesOn = (url: string) =>
     Layer.provideMerge(clientOf(url)),
   )
 
-/** Stores that are opened once for a file, because that takes longer than most tests, and emptied for each test. */
+/** Stores opened once for a file, because opening takes longer than most tests, and emptied for each test. */
 export const harnessOn = (url: string): StoreHarness<PgClient.PgClient> => {
   const opened = ManagedRuntime.make(storesOn(url))
   afterAll(() => opened.dispose())
@@ -109,13 +109,13 @@ export const harnessOn = (url: string): StoreHarness<PgClient.PgClient> => {
       ),
     transaction: (work) => PgClient.PgClient.use((sql) => sql.withTransaction(work)),
     ports: ["MembershipStore"],
-    // A subscription has one date, which changes of all of them replace.
+    // A subscription has only one date, and bulk extensions replace it.
     settlesAtOnce: true,
     announcesEnds: false,
   }
 }
 
-/** Returns a function to declare tests with an account that has two subscriptions and a webhook. */
+/** Returns a function to declare tests with two subscriptions and a webhook in an account. */
 export const testOn =
   ({ layer }: Pick<StoreHarness<PgClient.PgClient>, "layer">) =>
   <A, E>(name: string, run: Effect.Effect<A, E, StorePorts | PgClient.PgClient>) =>
@@ -141,7 +141,7 @@ export type Change = Effect.Effect<
   | StoreUnavailable
 >
 
-/** Returns a change of each kind. */
+/** Returns one change for each kind. */
 export const changesOf = (store: MembershipStore["Service"]): ReadonlyArray<Change> => [
   store.grant({ ...change(p1), userId: u1, endDate: in2028 }),
   store.grant({ ...change(p1), userId: u3, endDate: in2028 }),

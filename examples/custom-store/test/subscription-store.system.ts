@@ -1,4 +1,4 @@
-/** The store keeps every promise of a store, and fails soon while its database does not answer. */
+/** The store passes the conformance suite, and fails soon while its database does not answer. */
 
 import { execFileSync } from "node:child_process"
 import { readFileSync } from "node:fs"
@@ -19,7 +19,7 @@ storeSuite("subscriptions", { ...harnessOn(server.url), runs: 15 })
 
 const test = testOn({ layer: storesOn(server.url) })
 
-/** Sends a signal to all processes of the database. */
+/** Sends a signal to all database processes. */
 const signal = (name: "STOP" | "CONT") =>
   Effect.sync(() => {
     const [pid = ""] = readFileSync(`${server.dataDirectory}/postmaster.pid`, "utf8").split("\n")

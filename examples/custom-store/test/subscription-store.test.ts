@@ -1,4 +1,4 @@
-/** Changes are atomic, and leave the rest of the host's own table as it is. */
+/** Changes are atomic, and leave the host's other columns and rows as they are. */
 
 import { PgClient } from "@effect/sql-pg"
 import { expect } from "@effect/vitest"
@@ -12,7 +12,7 @@ const { change, in2027, in2028, in2029, p1, u1, u3 } = Fixture
 
 const test = testOn(harnessOn(databaseOf("custom_store")))
 
-/** Everything that a change writes: subscriptions, audit rows, events and deliveries. */
+/** Reads all rows a change writes: subscriptions, audit rows, events and deliveries. */
 const everything = Effect.gen(function* () {
   const sql = yield* PgClient.PgClient
   return {

@@ -31,8 +31,8 @@ const setUp = Effect.gen(function* () {
 /**
  * The application on a server.
  *
- * Tenure and the database client are provided outside of `HttpRouter.serve`, so that all routes share
- * them: a transaction works on one client. The server is provided inside of both, so that it listens
+ * Tenure and the database client are provided outside `HttpRouter.serve`, so that all routes share
+ * them: a transaction works on one client. The server is provided inside both, so that it listens
  * once they are built, and has answered the requests in flight before they are released.
  */
 export const makeApp = <E>(server: Layer.Layer<HttpServer.HttpServer, E>) =>

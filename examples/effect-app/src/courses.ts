@@ -1,4 +1,4 @@
-/** The courses of a school, and the places in them: the application's own tables and routes. */
+/** A school's courses, and the places in them: the application's own tables and routes. */
 
 import { PgClient } from "@effect/sql-pg"
 import { Events, Memberships } from "@tenure/core/effect"
@@ -8,7 +8,7 @@ import { HttpRouter, HttpServerResponse } from "effect/http"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 
-/** The project of Tenure that holds the school's members. */
+/** The Tenure project with the school's members. */
 export const projectId = "school"
 
 /** The course does not exist. */
@@ -61,8 +61,8 @@ const countPlace = Effect.fn("countPlace")(function* (courseId: string) {
 })
 
 /**
- * Books a place in a course for a member, and extends the membership to the end of the course. If any
- * step fails, the transaction undoes all of them: the place, the extension, its audit row and the
+ * Books a place in a course for a member, and extends the membership to the course's end. If any
+ * step fails, the transaction undoes them all: the place, the extension, its audit row and the
  * events.
  */
 const book = Effect.fn("book")(function* (courseId: string, userId: string) {

@@ -21,7 +21,7 @@ declare module "vitest" {
 const database = "effect_app"
 const end = Date.parse("2030-01-01T00:00:00.000Z")
 
-/** A client for a database on the server of the tests. */
+/** Returns a client for a database on the test server. */
 const clientOf = (name?: string) => {
   const url = new URL(inject("databaseUrl"))
   if (name !== undefined) url.pathname = `/${name}`
@@ -102,7 +102,7 @@ const grant = async (): Promise<string> => {
   return userId
 }
 
-/** Whether a user has a place in a course, and the end date and the history of the membership. */
+/** Returns whether a user has a place in a course, and the membership's end date and audit trail. */
 const stateOf = (courseId: string, userId: string) =>
   runtime.runPromise(
     Effect.gen(function* () {

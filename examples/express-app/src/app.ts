@@ -10,13 +10,13 @@ import { membersApi, onPayment } from "./memberships.ts"
 import { hasPassword } from "./person.ts"
 import { logIn, logOut, loggedIn, personOf } from "./sessions.ts"
 
-/** Returns the club in the path of a request, if the person who is logged in runs it. */
+/** Returns the club in a request's path, if the logged-in person runs it. */
 const clubOf = (database: Database, request: Request): Club | undefined => {
   const person = personOf(database, request)
   return person && database.clubsOf(person).find(({ id }) => id === request.params["club"])
 }
 
-/** Reads a payment from the body of a request. Returns `undefined` if it is invalid. */
+/** Reads a payment from a request body. Returns `undefined` if it is invalid. */
 const readPayment = (club: Club, body: unknown): Payment | undefined => {
   const { id, user_id: userId, year }: Readonly<Record<string, unknown>> = Object(body)
   return typeof id === "string" &&

@@ -4,15 +4,15 @@ import { DatabaseSync, type SQLOutputValue } from "node:sqlite"
 import type { Person } from "./person.ts"
 import { prepareTables } from "./tables.ts"
 
-/** A club. Its id is also the id of its project in Tenure. */
+/** A club. Its id is also its Tenure project's id. */
 export interface Club {
   readonly id: string
   readonly title: string
 }
 
-/** A payment of a member for a year. */
+/** A member's payment for a year. */
 export interface Payment {
-  /** The same in every notification of the payment. */
+  /** The same in every notification about the payment. */
   readonly id: string
   readonly clubId: string
   readonly userId: string
@@ -49,7 +49,7 @@ const prepareClubs = (database: DatabaseSync) => {
   return {
     /** Returns all clubs. */
     clubs: (): ReadonlyArray<Club> => all.all().map(readClub),
-    /** Returns the clubs that a person runs. */
+    /** Returns a person's clubs. */
     clubsOf: ({ name }: Person): ReadonlyArray<Club> => ofPerson.all(name).map(readClub),
   }
 }
@@ -66,14 +66,14 @@ const prepareSessions = (database: DatabaseSync) => {
      WHERE token = ? AND expires_at > unixepoch()`,
   )
   return {
-    /** Adds a session that lasts a week. */
+    /** Adds a session for one week. */
     addSession: (token: string, { name }: Person): void => {
       removeOld.run()
       add.run(token, name)
     },
     /** Removes a session. */
     removeSession: (token: string): void => void remove.run(token),
-    /** Returns the person of a session. */
+    /** Returns a session's person. */
     findPersonOfSession: (token: string): Person | undefined =>
       person.all(token).map(readPerson)[0],
   }

@@ -1,4 +1,4 @@
-/** The backend's log: one line of JSON for each entry. */
+/** The backend's log: one JSON line for each entry. */
 
 const write = (level: "info" | "error", message: string, fields: object): void =>
   void process.stdout.write(`${JSON.stringify({ level, message, ...fields })}\n`)

@@ -17,6 +17,6 @@ const server = makeApp(database, tenure).listen(Number(PORT), "127.0.0.1", (erro
 process.once("SIGTERM", () => {
   // Closes the server first, because requests in flight need Tenure and the database.
   server.close(() => void tenure.close().finally(database.close))
-  // Disconnects clients that are too slow.
+  // Disconnects slow clients after 10 seconds.
   setTimeout(() => server.closeAllConnections(), 10_000).unref()
 })

@@ -24,7 +24,7 @@ export const makeTenure = async (
   return tenure
 }
 
-/** The API, authenticated by sessions. A session opens the clubs that its person runs. */
+/** The API, authenticated by sessions. A session opens its person's clubs. */
 export const membersApi = (tenure: Tenure, database: Database): RequestHandler =>
   membershipMiddleware(tenure, {
     authenticate: (request) => {
@@ -45,8 +45,8 @@ const endDateOf = ({ memberships }: Tenure, member: Member): Promise<number> =>
   )
 
 /**
- * Grants a membership to the end of the year that was paid for, unless it already lasts longer.
- * Repeating it is harmless, so a call that failed half-way can be made again.
+ * Grants a membership to the end of the paid year, unless it already lasts longer. Repeating it is
+ * harmless, so a call can be made again after a failure half-way.
  */
 export const onPayment = async (tenure: Tenure, payment: Payment): Promise<void> => {
   const { clubId: projectId, userId } = payment

@@ -17,6 +17,6 @@ export const makePerson = (name: string, password: string): Person => {
   return { name, salt, passwordHash: hash(password, salt) }
 }
 
-/** Whether a password is that of a person. */
+/** Checks a person's password. */
 export const hasPassword = ({ passwordHash, salt }: Person, password: string): boolean =>
   timingSafeEqual(passwordHash, hash(password, salt))

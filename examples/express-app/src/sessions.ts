@@ -1,4 +1,4 @@
-/** The backend's sessions: a cookie that scripts cannot read and other sites cannot send. */
+/** The backend's sessions, in an `HttpOnly`, `SameSite` cookie. */
 
 import { randomUUID } from "node:crypto"
 import type { Request, RequestHandler, Response } from "express"
@@ -15,17 +15,17 @@ export const logIn = (database: Database, response: Response, person: Person): v
   response.cookie("session", token, { httpOnly: true, sameSite: "strict" })
 }
 
-/** Ends the session of a request, and clears its cookie. */
+/** Ends a request's session, and clears its cookie. */
 export const logOut = (database: Database, request: Request, response: Response): void => {
   database.removeSession(tokenOf(request))
   response.clearCookie("session")
 }
 
-/** Returns the person who sent a request, or `undefined` if nobody is logged in. */
+/** Returns a request's person, or `undefined` if nobody is logged in. */
 export const personOf = (database: Database, request: Request): Person | undefined =>
   database.findPersonOfSession(tokenOf(request))
 
-/** Middleware that answers 401 if nobody is logged in. */
+/** Returns middleware to answer 401 if nobody is logged in. */
 export const loggedIn =
   (database: Database): RequestHandler =>
   (request, response, next) => {

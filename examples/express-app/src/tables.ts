@@ -53,7 +53,7 @@ const fill = (database: DatabaseSync): void => {
 
 /** Creates missing tables, and fills them if they are empty. */
 export const prepareTables = (database: DatabaseSync): void => {
-  // In one transaction, so that a process that stops half-way leaves nothing behind.
+  // In one transaction, so that a process stopping half-way leaves nothing behind.
   database.exec("BEGIN IMMEDIATE")
   database.exec(tables)
   if (database.prepare("SELECT 1 FROM people").get() === undefined) fill(database)

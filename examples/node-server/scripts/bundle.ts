@@ -1,4 +1,4 @@
-/** Bundles the server and the migration program into a file each, beside the licences of their parts. */
+/** Bundles the server and the migration program into a file each, beside third-party licences. */
 
 import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
@@ -9,7 +9,7 @@ import { noticesOf } from "../../../scripts/notices.ts"
 const { values } = parseArgs({
   options: {
     outdir: { type: "string", default: "dist" },
-    // The sources of the packages by default; `import` takes their published files.
+    // By default, the packages' sources; `import` takes their published files.
     conditions: { type: "string", default: "@tenure/source" },
   },
 })

@@ -1,11 +1,11 @@
-/** Code of a host that uses Effect. The tests show how to test it. */
+/** Code from a host with Effect. The tests show how to test it. */
 
 import type { Member } from "@tenure/core"
 import { Memberships } from "@tenure/core/effect"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 
-/** Whether a user has a membership that has not expired. */
+/** Returns whether a user has an active membership. */
 export const isMember = Effect.fn("isMember")(
   function* (member: Member) {
     const memberships = yield* Memberships

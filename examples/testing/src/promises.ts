@@ -1,4 +1,4 @@
-/** Code of a host that uses promises. The tests show how to test it. */
+/** Code from a host with promises. The tests show how to test it. */
 
 import {
   type Event,
@@ -8,7 +8,7 @@ import {
   type Tenure,
 } from "@tenure/core"
 
-/** Whether a user has a membership that has not expired. */
+/** Returns whether a user has an active membership. */
 export const isMember = async (
   { memberships }: Pick<PromisedServices, "memberships">,
   member: Member,
@@ -23,7 +23,7 @@ export const isMember = async (
 
 const month = 30 * 86_400_000
 
-/** Charges a user, and returns whether that succeeded. */
+/** Charges a user, and returns `true` on success. */
 export type Charge = (userId: string) => Promise<boolean>
 
 /** Renews a membership by a month when its reminder comes, if the user can be charged. */

@@ -1,7 +1,7 @@
 /**
- * The time of a whole host: Tenure follows the fake timers of vitest. They must include `setImmediate`,
- * as they do by default, because Effect uses it between timers. Ends are not announced, because Tenure
- * would look for them twice in each second of a month.
+ * Fake time for a whole host: Tenure follows vitest's fake timers. They must include `setImmediate`,
+ * as they do by default, because Effect uses it between timers. Announcements are disabled, because
+ * Tenure would look for ended memberships twice a second throughout a month.
  */
 
 import { createTenure } from "@tenure/core"

@@ -1,10 +1,10 @@
-/** A transport that records what is sent, and sends nothing. */
+/** A transport that records requests, and sends nothing. */
 
 import { type TransportRequest, WebhookTransport } from "@tenure/core/transport"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 
-/** Makes a transport that answers with the given statuses in order, and then with 204. */
+/** Makes a transport answering with the given statuses in order, and then with 204. */
 export const recording = (...statuses: ReadonlyArray<number>) => {
   const sent: Array<TransportRequest> = []
   const send = (request: TransportRequest) =>

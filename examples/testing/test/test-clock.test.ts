@@ -1,4 +1,4 @@
-/** Time with effects: everything that runs in `it.effect` follows its `TestClock`, including Tenure. */
+/** Time with effects: all effects in `it.effect` follow its `TestClock`, including Tenure. */
 
 import { describe, expect, it } from "@effect/vitest"
 import type { TenureOptions } from "@tenure/core"

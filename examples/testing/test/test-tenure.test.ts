@@ -1,4 +1,4 @@
-/** Code of a host, tested in memory with `testTenure`: time and webhooks are in the hands of the test. */
+/** Host code, tested in memory with `testTenure`: the test controls time and webhooks. */
 
 import type { Event } from "@tenure/core"
 import { fetchHandler } from "@tenure/fetch"

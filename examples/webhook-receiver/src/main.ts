@@ -1,4 +1,4 @@
-/** A receiver of webhooks that verifies each notification and prints it. */
+/** A webhook receiver: verifies each notification and prints it. */
 
 import { createServer } from "node:http"
 import { WebhookSecret } from "@tenure/core/signature"
