@@ -13,7 +13,7 @@ export default defineConfig({
   title: "Tenure",
   description: "Membership end dates in your backend.",
   lang: "en",
-  // Without an icon of its own, browsers would ask for one that is not there.
+  // Without a declared icon, browsers would request a missing one.
   head: [["link", { rel: "icon", href: "data:," }]],
   srcDir: "..",
   srcExclude: [
@@ -49,7 +49,7 @@ export default defineConfig({
     publicDir: "docs/.vitepress/public",
     plugins: [
       {
-        // Pages lie outside of this package, from where the server could not import it.
+        // Pages are outside this package, where the server could not import it.
         name: "vue-of-the-site",
         enforce: "pre",
         resolveId: (id, _, { ssr = false }) =>
@@ -71,7 +71,7 @@ export default defineConfig({
         },
       },
       {
-        // The title of a group is a button, and its arrow would be another one within it.
+        // A group's title is a button, and its arrow would be a nested one.
         name: "one-button-for-a-group",
         enforce: "pre",
         transform: (code, id) =>

@@ -3,7 +3,7 @@
 import { paragraphs, prose, sample } from "./markdown.ts"
 import { type Schemas, printer, referenceOf } from "./schema.ts"
 
-/** The parts of AsyncAPI 3 that the page shows. */
+/** The AsyncAPI 3 subset shown on the page. */
 export interface Document {
   readonly info: { readonly description: string }
   readonly channels: Readonly<
@@ -33,7 +33,7 @@ export interface Document {
   }
 }
 
-/** Prints the page. @param file - where the site has the document */
+/** Prints the page. @param file - the document's path on the site */
 export const print = ({ channels, components, info }: Document, file: string): string => {
   const { fieldsOf, objects } = printer(components.schemas)
   const message = (key: string): string => {

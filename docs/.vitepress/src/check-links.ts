@@ -1,6 +1,6 @@
 /**
- * Checks that every link of the built site leads somewhere, also to a heading, that every image is there, and that the
- * repository has every file of its own to which the site links. The Markdown files are checked as the pages are.
+ * Checks that the built site's links, headings and images exist, and the repository files it links to. Markdown files
+ * are checked like pages.
  */
 
 import { existsSync, globSync, readFileSync } from "node:fs"
@@ -28,7 +28,7 @@ const fragments = new Map(
 
 const inRepository = new RegExp(`^${repository}/(?:blob|edit|raw|tree)/main/([^#]*)`)
 
-/** What is wrong with a link of a page, if anything is. */
+/** Returns a message if a page's link is broken. */
 const faultOf = (page: string, link: string): string | undefined => {
   const [, file] = inRepository.exec(link) ?? []
   if (file !== undefined) return existsSync(join(root, file)) ? undefined : "there is no such file"
@@ -51,7 +51,7 @@ const linksOf = (page: HTMLElement): ReadonlyArray<string> => [
 
 const texts = globSync(["**/*.md", "*.txt"], { cwd: folder })
 
-/** The links of all pages and Markdown files, by their paths. */
+/** The links in all pages and Markdown files, by path. */
 const links = new Map([
   ...[...pages].map(([path, page]) => [path, linksOf(page)] as const),
   ...texts.map((file) => {

@@ -1,4 +1,4 @@
-/** Checks that the search of the built site finds the guides for words that they do not use. */
+/** Checks that the built site's search finds guides by words missing in them. */
 
 import { globSync } from "node:fs"
 import { join } from "node:path"
@@ -9,7 +9,7 @@ import { expected, options } from "./search.ts"
 const [file = ""] = globSync("dist/assets/chunks/@localSearchIndexroot.*.js", { cwd: site })
 const built: { readonly default: string } = await import(join(site, file))
 
-// As in the box of VitePress.
+// As in VitePress's search box.
 const index = MiniSearch.loadJSON<unknown>(built.default, {
   fields: ["title", "titles", "text"],
   storeFields: ["title", "titles"],
@@ -32,7 +32,7 @@ const faults = Object.entries(expected).flatMap(([word, guides]) => {
     .map((guide) => `${word}: ${guide} is not among ${first.join(", ")}`)
 })
 
-// What the first search of a reader loads, before compression.
+// The first search loads this much before compression.
 const maxBytes = 700_000
 const bytes = Buffer.byteLength(built.default)
 if (bytes > maxBytes) faults.push(`the index has ${bytes} bytes, more than ${maxBytes}`)

@@ -1,4 +1,4 @@
-/** Writes the pages that are made from the code: the reference, into the folder `reference`. */
+/** Writes the pages generated from the code: the reference, into the folder `reference`. */
 
 import { mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"

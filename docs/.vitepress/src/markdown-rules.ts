@@ -1,4 +1,4 @@
-/** How the site reads Markdown that is also read on GitHub. */
+/** Markdown rules for pages also shown on GitHub. */
 
 import { relative } from "node:path"
 import type { MarkdownRenderer } from "vitepress"
@@ -24,7 +24,7 @@ const pictureOf = (name: string, alt: string, sources: ReadonlyArray<Source>): s
   return `<picture class="${name}">${content.join("")}</picture>`
 }
 
-/** Has the switch of the site choose between two pictures, not the system alone. */
+/** Lets the site's theme switch choose between two pictures, not the system alone. */
 const withSwitch = (html: string): string =>
   html.replaceAll(picture, (_, sources: string, alt: string, path: string) => {
     const all = [...sources.matchAll(source)].map(([, media = "", file = ""]) => ({

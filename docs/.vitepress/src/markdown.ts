@@ -1,6 +1,6 @@
 /** Prints Markdown. */
 
-/** Escapes text, in which what is in backticks stays code. */
+/** Escapes text, except code in backticks. */
 export const prose = (text: string): string =>
   text
     .split(/(`[^`]*`)/)
@@ -21,10 +21,10 @@ export const table = (
 export const sample = (value: unknown): string =>
   `\`\`\`json\n${typeof value === "string" ? value.trimEnd() : JSON.stringify(value, undefined, 2)}\n\`\`\``
 
-/** Joins paragraphs, of which empty ones are left out. */
+/** Joins paragraphs, omitting empty ones. */
 export const paragraphs = (...parts: ReadonlyArray<string>): string =>
   parts.filter((part) => part !== "").join("\n\n")
 
-/** Removes code from Markdown: blocks and what is in backticks. */
+/** Removes code blocks and code in backticks from Markdown. */
 export const withoutCode = (markdown: string): string =>
   markdown.replaceAll(/^ *```.*?^ *```$/gms, "").replaceAll(/`[^`\n]*`/g, "``")

@@ -1,4 +1,4 @@
-/** Mends the sidebar of VitePress: the arrow of a group that leads nowhere repeats the button that it is in. */
+/** Mends VitePress's sidebar, where a group without a link has an arrow button inside its title button. */
 
 const nested = /role="button"\s+aria-label="toggle section"(.*?)tabindex="0"/s
 
@@ -8,7 +8,7 @@ const conditional = [
   `:tabindex="isLink ? 0 : undefined"`,
 ].join(" ")
 
-/** Changes the source of the component. Fails if it is not as expected any more. */
+/** Changes the component's source. Fails if the source differs from the expected one. */
 export const withOneButton = (component: string): string => {
   const mended = component.replace(nested, conditional)
   if (mended === component) throw new Error("The sidebar of VitePress has changed: look at it anew")

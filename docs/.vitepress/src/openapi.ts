@@ -11,7 +11,7 @@ import type {
 import { paragraphs, prose, sample, table } from "./markdown.ts"
 import { isSchema, printer, referenceOf } from "./schema.ts"
 
-/** An error, as the example of a response shows it. */
+/** An error, as in a response example. */
 interface Failure {
   readonly name: string
   readonly status: string
@@ -23,10 +23,10 @@ const failuresOf = (status: string, { content = {} }: OpenApiResponse): Readonly
     Object.entries(examples).map(([name, { summary }]) => ({ name, status, when: summary })),
   )
 
-/** The statuses whose errors depend on the operation. */
+/** Statuses with errors specific to an operation. */
 const ofItsOwn = new Set(["404", "409", "410", "422"])
 
-/** Whether an error is one of all operations that take an idempotency key. */
+/** Tells whether all operations with an idempotency key may return an error. */
 const isOfKeys = (name: string): boolean => name.startsWith("Idempotency")
 
 const isReference = (value: object): value is JsonReference => "$ref" in value
@@ -65,7 +65,7 @@ const pageOf = (document: OpenApiDocument) => {
       )
       .join("\n\n")
 
-  /** What a result is, without its envelope. */
+  /** Returns a result's type without its envelope. */
   const resultOf = (content: OpenApiContent): string =>
     Object.values(content)
       .map(({ example, schema }) => {
@@ -144,7 +144,7 @@ const pageOf = (document: OpenApiDocument) => {
   }
 }
 
-/** Prints the page. @param file - where the site has the document */
+/** Prints the page. @param file - the document's path on the site */
 export const print = (document: OpenApiDocument, file: string): string => {
   const page = pageOf(document)
   return paragraphs(

@@ -1,10 +1,10 @@
-/** The pages of the site: files of the repository, and where the site has them. */
+/** The site's pages: repository files, and their paths on the site. */
 
 import { existsSync, statSync } from "node:fs"
 import { dirname, join } from "node:path/posix"
 import { repository, root } from "./repository.ts"
 
-/** The rules by which files become pages, by the first that applies. */
+/** Rules for turning files into pages; the first match applies. */
 const rules: ReadonlyArray<readonly [RegExp, string]> = [
   [/^docs\/(reference\/.*)\.md$/, "$1.md"],
   [/^docs\/((?:(?:hosts|internals)\/)?[\w-]+)\.md$/, "$1.md"],
@@ -12,7 +12,7 @@ const rules: ReadonlyArray<readonly [RegExp, string]> = [
   [/^(SECURITY|CONTRIBUTING)\.md$/, "$1.md"],
 ]
 
-/** Where the site has a file, such as `hosts/express.md` for `docs/hosts/express.md`. */
+/** Returns a file's path on the site, such as `hosts/express.md` for `docs/hosts/express.md`. */
 export const pageOf = (file: string): string | undefined => {
   const [pattern, page] = rules.find(([rule]) => rule.test(file)) ?? []
   return pattern === undefined || page === undefined
@@ -20,20 +20,20 @@ export const pageOf = (file: string): string | undefined => {
     : file.replace(pattern, page).replace(/^[A-Z]+\.md$/, (name) => name.toLowerCase())
 }
 
-/** Whether a page is made from the code, so that the repository does not have it. */
+/** Tells whether a page is generated from the code, and so missing in the repository. */
 export const isGenerated = (file: string): boolean => file.startsWith("docs/reference/")
 
 const isFolder = (path: string): boolean =>
   statSync(join(root, path), { throwIfNoEntry: false })?.isDirectory() === true
 
-/** The page that shows a file or a folder, if one does. */
+/** Returns the page for a file or folder, if there is one. */
 const shownBy = (path: string): string | undefined => {
   if (path === "README.md") return "index.md"
   const file = isFolder(path) ? join(path, "README.md") : path
   return existsSync(join(root, file)) ? pageOf(file) : undefined
 }
 
-/** Where a link to a file of the repository leads: to a page, or to the repository. */
+/** Resolves a link to a repository file: to a page, or to the repository. */
 const targetOf = (path: string): string => {
   const page = shownBy(path)
   return page === undefined
@@ -42,9 +42,9 @@ const targetOf = (path: string): string => {
 }
 
 /**
- * Where the site leads by a link that a file has.
+ * Resolves a link in a file for the site.
  *
- * @param file - the path of the file in the repository
+ * @param file - the file's path in the repository
  */
 export const linkOf = (file: string, link: string): string => {
   if (/^(?:[a-z]+:|[#/])/.test(link)) return link

@@ -1,4 +1,4 @@
-/** Makes the pages of the API reference from the doc comments of all packages, by TypeDoc. */
+/** Makes the API reference pages from all packages' doc comments, with TypeDoc. */
 
 import { globSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
@@ -20,7 +20,7 @@ interface Manifest {
   readonly exports?: Readonly<Record<string, { readonly "@tenure/source"?: string } | null>>
 }
 
-/** A module that users import. */
+/** A public module. */
 interface Module {
   readonly name: string
   readonly file: string
@@ -31,7 +31,7 @@ const packages = join(root, "packages")
 // It re-exports the others.
 const all = "tenure"
 
-/** The modules that a package exports for users: no programs, and not those for this repository. */
+/** Returns a package's public modules, without programs and modules for this repository. */
 const modulesOf = (path: string): ReadonlyArray<Module> => {
   const folder = join(packages, dirname(path))
   const manifest: Manifest = JSON.parse(readFileSync(join(packages, path), "utf8"))
@@ -53,13 +53,13 @@ const rename = ({ project }: Context, modules: ReadonlyArray<Module>): void => {
   }
 }
 
-/** The members that a service has: its class names them in an argument of the type that it extends. */
+/** Returns a service's members, which are a type argument to its base class. */
 const shapeOf = ({ extendedTypes = [] }: DeclarationReflection) =>
   extendedTypes
     .flatMap((type) => (type instanceof ReferenceType ? (type.typeArguments ?? []) : []))
     .flatMap((type) => (type instanceof ReflectionType ? (type.declaration.children ?? []) : []))
 
-/** Shows the members of services and errors, and not by which means of Effect they are made. */
+/** Shows the members in services and errors, and hides Effect's base classes. */
 const simplify = ({ project }: Context): void => {
   for (const found of project.getReflectionsByKind(ReflectionKind.Class)) {
     if (!found.isDeclaration()) continue
@@ -95,7 +95,7 @@ const options: PluginOptions = {
   sanitizeComments: true,
 }
 
-/** Writes the pages into a folder, and returns the names of the modules. */
+/** Writes the pages into a folder, and returns the module names. */
 export const write = async (folder: string): Promise<ReadonlyArray<string>> => {
   const modules = globSync("*/package.json", { cwd: packages }).toSorted().flatMap(modulesOf)
   const application = await Application.bootstrapWithPlugins({

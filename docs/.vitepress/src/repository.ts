@@ -1,15 +1,15 @@
-/** Where the sources of the site are. */
+/** Paths for the site's sources. */
 
 import { fileURLToPath } from "node:url"
 
-/** The folder of the repository, without a slash at the end. */
+/** The repository's folder, without a slash at the end. */
 export const root = fileURLToPath(new URL("../../..", import.meta.url)).replace(/\/$/, "")
 
-/** Where the repository is published. */
+/** The public repository. */
 export const repository = "https://github.com/tenure/tenure"
 
-/** The folder of the site. */
+/** The site's folder. */
 export const site = `${root}/docs/.vitepress`
 
-/** The folder of the pages that are made from the code. */
+/** The folder for pages generated from the code. */
 export const reference = `${root}/docs/reference`

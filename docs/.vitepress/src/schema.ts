@@ -3,7 +3,7 @@
 import type { JsonSchema } from "../../../packages/core/src/openapi/types.ts"
 import { paragraphs, prose, table } from "./markdown.ts"
 
-/** The schemas of a document, by name. */
+/** A document's schemas by name. */
 export type Schemas = Readonly<Record<string, JsonSchema>>
 
 /** Whether a value is a schema. */
@@ -12,14 +12,14 @@ export const isSchema = (value: unknown): value is JsonSchema =>
 
 const listOf = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : [])
 
-/** The name to which something refers. */
+/** Returns the schema name in a reference. */
 export const referenceOf = ({ $ref }: { readonly $ref?: unknown }): string | undefined =>
   typeof $ref === "string" ? $ref.slice($ref.lastIndexOf("/") + 1) : undefined
 
 /** Whether a schema has fields, and so a place on the page. */
 const hasFields = (schema: JsonSchema | undefined): boolean => isSchema(schema?.["properties"])
 
-/** Prints what schemas are, within a document. */
+/** Makes functions that print the schemas in a document. */
 export const printer = (schemas: Schemas) => {
   const typeOf = (schema: JsonSchema): string => {
     const name = referenceOf(schema)
@@ -65,7 +65,7 @@ export const printer = (schemas: Schemas) => {
   return {
     typeOf,
     fieldsOf,
-    /** Prints the objects to which types link. @param isLeftOut - tells of names that are elsewhere */
+    /** Prints the objects linked from types. @param isLeftOut - returns `true` for names printed elsewhere */
     objects: (isLeftOut: (name: string) => boolean = () => false): string =>
       Object.entries(schemas)
         .filter(([name, schema]) => hasFields(schema) && !isLeftOut(name))

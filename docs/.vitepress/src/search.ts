@@ -1,6 +1,6 @@
-/** Words that readers search for, and that the page they need does not use. */
+/** Search words missing on the page they should find. */
 
-/** The words, by the file of the page. */
+/** The words, by the page's file. */
 const terms: Readonly<Record<string, string>> = {
   "docs/memberships.md":
     "trial, free trial, renew, renewal, subscription, plan, seat, seats, license, cancel, cancellation, suspend, pause, lifetime, refund",
@@ -11,7 +11,7 @@ const terms: Readonly<Record<string, string>> = {
     "subscription, refund, cancel, renew, renewal, grace period, payment, billing, chargeback",
 }
 
-/** Words, and the guides of which one must be among the first results. Checked after each build. */
+/** Words, and guides: one must be among the first results. Checked after each build. */
 export const expected: Readonly<Record<string, ReadonlyArray<string>>> = {
   trial: ["/memberships"],
   renew: ["/memberships"],
@@ -33,7 +33,7 @@ const entity = /&(?:quot|lt|gt|amp|#39);/g
 // As typedoc-plugin-markdown writes them.
 const member = /<td><a id="[^"]*"><\/a> <code>(\w+)<\/code>|<h[56] id="[^"]*"[^>]*>(\w+)\(\)/g
 
-/** The name of each export, its description, and the names of its members. The page itself has the types. */
+/** Returns each export's name, description and member names. The page itself has the types. */
 const namesOf = (html: string): string =>
   html
     .split(headings)
@@ -52,7 +52,7 @@ const namesOf = (html: string): string =>
 const ofGuide = /^docs\/(?:hosts\/)?[\w-]+\.md$/
 const ofModule = /^docs\/reference\/(?!http|events)/
 
-/** What the search reads of a page: below the title also the words that readers look for. */
+/** Returns a page's search text: the page, with its additional words below the title. */
 export const textOf = (file: string, html: string): string => {
   const read = html.replaceAll(entity, " ")
   if (ofModule.test(file)) return namesOf(read)
@@ -64,7 +64,7 @@ export const textOf = (file: string, html: string): string => {
 /** How the search reads a question. These options are sent to the browser, so they use nothing else. */
 export const options = {
   options: {
-    /** Leaves out the words that nearly every section has: with them, the index would be a quarter larger. */
+    /** Leaves out the words in nearly every section, because they would enlarge the index by 25 %. */
     processTerm: (term: string): string | undefined => {
       const word = term.toLowerCase()
       const common =
@@ -73,7 +73,7 @@ export const options = {
     },
   },
   searchOptions: {
-    // Guides have no folder. Most of the reference repeats words that they explain.
+    // Guides have no folder. The reference mostly repeats words explained in guides.
     boostDocument: (id: string): number => {
       if (id.startsWith("/reference/")) return 0.2
       return id.lastIndexOf("/") === 0 ? 2 : 1

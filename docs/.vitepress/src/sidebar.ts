@@ -1,11 +1,11 @@
-/** What is beside the pages: links to all of them. */
+/** The sidebar, with links to all pages. */
 
 import { globSync, readFileSync } from "node:fs"
 import type { DefaultTheme } from "vitepress"
 import { linkOf, pageOf } from "./pages.ts"
 import { root } from "./repository.ts"
 
-/** The guides, by what they are about: pages under `docs`, and the client's README. */
+/** The guides by subject: pages under `docs`, and the client's README. */
 const groups: Readonly<Record<string, ReadonlyArray<string>>> = {
   Begin: ["why", "start", "hosts", "concepts", "playground"],
   Use: ["memberships", "webhooks", "ends", "feed", "transactions", "testing"],
@@ -26,7 +26,7 @@ const filesOf = (pattern: string): ReadonlyArray<string> =>
     .filter((file) => pageOf(file) !== undefined)
     .toSorted()
 
-/** Pages of one subject. */
+/** Pages on one subject. */
 export interface Section {
   readonly text: string
   readonly files: ReadonlyArray<string>
@@ -76,7 +76,7 @@ const packageOf = (file: string): string => file.slice(generated.length + 1).spl
 
 const index = `${generated}/index.md`
 
-/** The modules of each package, after the endpoints. */
+/** Returns each package's modules, after the endpoints. */
 const referenceSections = (): ReadonlyArray<Section> => {
   const http = [`${generated}/http.md`, `${generated}/events.md`]
   const modules = filesOf(`${generated}/**/*.md`).filter(
@@ -100,8 +100,8 @@ export const sections = (): ReadonlyArray<Section> => [
   ...referenceSections(),
 ]
 
-/** The sidebar of the guide. */
+/** The guide's sidebar. */
 export const guide = (): Array<DefaultTheme.SidebarItem> => guideSections().map(itemsOf)
 
-/** The sidebar of the reference. */
+/** The reference's sidebar. */
 export const reference = (): Array<DefaultTheme.SidebarItem> => referenceSections().map(itemsOf)

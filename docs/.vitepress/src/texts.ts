@@ -1,4 +1,4 @@
-/** Writes what programs read: a Markdown file beside each page, and lists of them by llmstxt.org. */
+/** Writes texts for programs: a Markdown file beside each page, and their lists as in llmstxt.org. */
 
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
@@ -9,7 +9,7 @@ import { type Section, sections } from "./sidebar.ts"
 
 const codeBlock = /(^ *```.*?^ *```$)/ms
 
-/** Where a link leads in the Markdown files: to another one of them, or to the repository. */
+/** Resolves a link in the Markdown files: to another Markdown file, or to the repository. */
 const targetOf = (file: string, link: string): string => {
   const target = linkOf(file, link)
   if (!target.startsWith("/")) return target
@@ -22,7 +22,7 @@ const targetOf = (file: string, link: string): string => {
 const picture = /<picture>.*?<img alt="([^"]*)" src="([^"]+)" \/>\s*<\/picture>/gs
 const link = /(!?)\[((?:[^[\]]|!?\[[^\]]*\](?:\([^)]*\))?)*)\]\(([^)\s]+)\)/g
 
-/** Rewrites the prose of a page, whose code stays as it is. */
+/** Rewrites a page's prose, and leaves its code. */
 const plain = (file: string, prose: string): string =>
   prose
     .replaceAll(picture, "![$1]($2)")
@@ -32,7 +32,7 @@ const plain = (file: string, prose: string): string =>
       return `${sign}[${text}](${sign === "" ? target : target.replace("/blob/", "/raw/")})`
     })
 
-/** The Markdown of a page, with links that work on the site. */
+/** Returns a page's Markdown with the site's links. */
 const textOf = (file: string): string =>
   withoutTabs(readFileSync(join(root, file), "utf8").replace(/^---\n.*?\n---\n/s, ""))
     .split(codeBlock)
@@ -63,7 +63,7 @@ const heading = `# Tenure
 > An embeddable TypeScript library for membership end dates: it extends memberships over HTTP, announces their ends, delivers signed webhooks and limits rates, in a backend that exists. The sources are at ${repository}.
 `
 
-/** Writes the files into the folder of the built site. */
+/** Writes the files into the built site's folder. */
 export const write = (folder: string): void => {
   const all = sections()
   const files = all.flatMap((section) => section.files)

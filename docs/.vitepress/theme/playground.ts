@@ -1,4 +1,4 @@
-/** The playground: buttons and pictures for the simulation, which runs in the page. */
+/** The playground: buttons and pictures for the simulation in the page. */
 
 import { type VNode, computed, defineComponent, h, onMounted, onUnmounted, shallowRef } from "vue"
 import {
@@ -12,7 +12,7 @@ const speeds = [1, 10, 60, 600] as const
 const extensionMillis = 60_000
 const clockMillis = 3_600_000
 const shownLines = 200
-// At least so much of the time is on the slider, and so much of it lies ahead.
+// The slider covers at least 150 seconds, and at least 30 beyond the present.
 const leastSpan = 150_000
 const ahead = 30_000
 
@@ -47,7 +47,7 @@ const log = ({ told }: Scene): VNode =>
     ),
   ])
 
-/** Starts a playground of which the page shows each scene. */
+/** Starts a playground and shows each scene on the page. */
 const usePlayground = () => {
   let playground: Playground | undefined
   let seed = 0
@@ -80,7 +80,7 @@ const usePlayground = () => {
   return { act, restart, scene, fault, begin, last: () => last }
 }
 
-/** Lets time pass while it runs, at a speed of the real one. */
+/** Advances time while running, at a multiple of real time. */
 const useTime = (pass: (millis: number) => Promise<unknown>) => {
   const isRunning = shallowRef(false)
   const speed = shallowRef<number>(speeds[1])
