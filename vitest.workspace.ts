@@ -1,4 +1,4 @@
-/** The tests: what a program alone can prove, and with `--mode system` what needs processes, kills, or servers of its own. */
+/** The quick tests, in one process, and with `--mode system` the tests with processes, kills, or their own servers. */
 
 import { availableParallelism } from "node:os"
 import { fileURLToPath } from "node:url"
@@ -6,13 +6,13 @@ import { defineConfig } from "vitest/config"
 
 const pathOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
 
-// Programs that tests start, dozens of them, take half the time if Node does not compile them anew.
+// Tests start dozens of programs, which take half the time if Node does not compile them anew.
 process.env["NODE_COMPILE_CACHE"] ??= pathOf("node_modules/.cache/node")
 
 /** Packages are tested from their sources, as they are run in development. */
 const conditions = ["@tenure/source"]
 
-/** Where tests start the server and the command. The others need nothing of their own. */
+/** Folders with tests that start the server and the command. The others need no bundles. */
 const starting = ["docs", "examples/node-server", "packages/{cli,console,lab,server}"]
 
 const everywhere = ["docs", "examples/*", "packages/*"]

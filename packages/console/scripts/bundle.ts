@@ -12,7 +12,7 @@ const pathOf = (name: string): string => fileURLToPath(new URL(`../page/${name}`
 const licence =
   "/* Contains Preact, (c) 2015-present Jason Miller, and a part of uPlot, (c) 2022 Leon Sorokin, both under the MIT licence: see NOTICES.txt of the console. */"
 
-/** Bundles and minifies a file, and says of which files it consists. */
+/** Bundles and minifies a file, and returns its source files. */
 const bundle = async (name: string) => {
   const { metafile, outputFiles } = await build({
     entryPoints: [pathOf(name)],
@@ -40,7 +40,7 @@ const versionOf = (text: string): string =>
 
 const fileOf = (type: string, text: string) => ({ type, version: versionOf(text), text })
 
-/** The files of the page, the page, whose links name their versions, and the licences of what it contains. */
+/** Makes the page, its files, which the page links by version, and the licences for bundled code. */
 export const makeFiles = async () => {
   const [script, style, icon, html] = await Promise.all([
     bundle("main.tsx"),

@@ -1,4 +1,4 @@
-/** Leaves code out of the bundle: the page never calls it. */
+/** Removes code from the bundle, because the page never calls it. */
 
 import { readFile } from "node:fs/promises"
 import type { Plugin } from "esbuild"
@@ -11,7 +11,7 @@ interface Cut {
 }
 
 // uPlot is built from parts, too, but only the whole is on npm. Axes here count in seconds, in UTC, so
-// local time, its formats, the legend, logarithms and other kinds of lines are left out.
+// local time, its formats, the legend, logarithms and other line types are left out.
 const plotCuts: ReadonlyArray<Cut> = [
   {
     from: "function rangeLog(min",

@@ -1,4 +1,4 @@
-/** Both versions of Express answer every operation, for every role, of which the quick suite tests one adapter alone. */
+/** Both Express versions answer every operation for every role; the quick suite tests one adapter alone. */
 
 import { adapterSuite } from "@tenure/testing/conformance"
 import { hostOf, versions } from "./host.ts"

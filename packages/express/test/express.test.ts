@@ -18,14 +18,14 @@ adapterSuite("Express 5", { ...hostOf(express5), testsOperations: false })
 const extend = "2099-01-01T00:00:00.000Z"
 const path = "/v2/projects/p1/memberships/1001/extend"
 
-/** An extension, or parts of another request. */
+/** An extension, or another request's parts. */
 interface Sent {
   readonly body?: string | Uint8Array
   readonly type?: string
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** Starts a backend that has one member, until the test has finished. */
+/** Starts a backend with one member for a test. */
 const startBackend = async (
   express: typeof express5,
   use: (app: Express, tenure: Tenure) => void,
@@ -227,7 +227,7 @@ describe.each(versions)("%s in a backend", (_name, express) => {
       ["203.0.113.2", "299"],
       // Some proxies add the port.
       ["203.0.113.2:4711", "298"],
-      // What is not an address counts as the socket's.
+      // An invalid address counts as the socket's.
       ["one", "299"],
       ["two", "298"],
     ] as const) {

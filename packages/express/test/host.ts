@@ -21,7 +21,7 @@ export const start = async (options: TenureOptions, use: (app: Tenure) => Expres
   return { ...(await listening(createServer(use(tenure)), tenure)), tenure }
 }
 
-/** An app of a version of Express. */
+/** Returns an app with an Express version. */
 export const hostOf = (express: typeof express5): AdapterHarness => {
   const json = express.json()
   return {

@@ -1,4 +1,4 @@
-/** Fastify answers every operation, for every role, of which the quick suite tests one adapter alone. */
+/** Fastify answers every operation for every role; the quick suite tests one adapter alone. */
 
 import { adapterSuite } from "@tenure/testing/conformance"
 import { host } from "./host.ts"

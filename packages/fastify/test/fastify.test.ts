@@ -145,7 +145,7 @@ describe("in a Fastify backend", () => {
       ["203.0.113.2", "299"],
       // Some proxies add the port.
       ["203.0.113.2:4711", "298"],
-      // What is not an address counts as the socket's.
+      // An invalid address counts as the socket's.
       ["one", "299"],
       ["two", "298"],
     ] as const) {

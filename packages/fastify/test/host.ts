@@ -8,7 +8,7 @@ import fastify from "fastify"
 import { membershipPlugin } from "../src/index.ts"
 
 export const host: AdapterHarness = {
-  // The plugin is encapsulated, so that a parser of the host runs neither before nor after it.
+  // The plugin is encapsulated, so that a host's parser runs neither before nor after it.
   start: async (options, { path }) => {
     const tenure = await createTenure({ ...options, stores: memory(), transport: nodeTransport })
     const app = fastify({ forceCloseConnections: true })

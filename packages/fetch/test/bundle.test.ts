@@ -20,7 +20,7 @@ const program = `
   done(list())
 `
 
-/** Bundles the program for a runtime that is neither Node nor a browser. An import of `node:` fails. */
+/** Bundles the program for a runtime other than Node or a browser. Importing from `node:` fails. */
 const bundle = () =>
   build({
     bundle: true,
@@ -33,7 +33,7 @@ const bundle = () =>
     write: false,
   })
 
-/** The globals of a worker runtime. */
+/** A worker runtime's globals. */
 const workerGlobals = {
   AbortController,
   AbortSignal,

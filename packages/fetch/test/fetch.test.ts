@@ -168,7 +168,7 @@ describe("a body", () => {
   })
 })
 
-/** A stream of a text again and again, of which a test sees how often it was taken. */
+/** Makes an endless stream that repeats a text, and counts the reads. */
 const endless = () => {
   const seen = { taken: 0, isReturned: false }
   const texts: AsyncIterable<string> = {
@@ -217,7 +217,7 @@ describe("a stream", () => {
 })
 
 describe("the feed", () => {
-  /** A request, and a function that has its client leave. */
+  /** Makes a request, and a function to disconnect its client. */
   const asking = (query: string, accept: string) => {
     const leaving = new AbortController()
     const headers = { authorization: `Bearer ${token}`, accept }

@@ -1,4 +1,4 @@
-/** Hono answers every operation by fetch, for every role, of which the quick suite tests one adapter alone. */
+/** Hono answers every operation by fetch for every role; the quick suite tests one adapter alone. */
 
 import { adapterSuite } from "@tenure/testing/conformance"
 import { hono } from "./hono.ts"

@@ -1,4 +1,4 @@
-/** Whole conformance of cells in memory; the quick suite proves only how they route. */
+/** Runs the whole conformance suite on cells in memory; the quick suite proves only their routing. */
 
 import { makeCellStores } from "@tenure/core/internal"
 import { ApiKeyStore, FeedStore, MembershipStore, Outbox, WebhookStore } from "@tenure/core/store"
@@ -36,6 +36,6 @@ storeSuite("cells in memory", {
   layer: Layer.merge(layer, TestClock.layer()),
   advance: (millis) => TestClock.adjust(millis),
   hasSeveralDatabases: true,
-  // A read of the feed is for projects of one cell.
+  // A feed read is for one cell's projects.
   ports: ["MembershipStore", "WebhookStore", "ApiKeyStore", "Outbox"],
 })

@@ -19,7 +19,7 @@ import { memory } from "../src/index.ts"
 const projectId = "p1"
 const hour = 3_600_000
 
-/** Receivers that answer with the next of some statuses, and the times of their notifications. */
+/** Makes receivers that answer with the next status, and records notification times. */
 const receivers = (statuses: ReadonlyArray<number>) => {
   const seen: Array<number> = []
   const layer = Layer.succeed(WebhookTransport, {
@@ -34,7 +34,7 @@ const receivers = (statuses: ReadonlyArray<number>) => {
   return { seen, layer }
 }
 
-/** Runs a test on a clock whose wall time, unlike its monotonic time, can be set back by an hour. */
+/** Runs a test on a clock with monotonic time, and wall time a test can set back by an hour. */
 const onClock = <A, E>(
   statuses: ReadonlyArray<number>,
   test: (tools: {

@@ -8,7 +8,7 @@ import { memory } from "../src/index.ts"
 const { event, context, p1, p2 } = Fixture
 const rounds = 200
 
-/** Tells of each cursor whether it is greater than the one before, as text. */
+/** Counts the cursors greater than the one before, as text. */
 const growths = (cursors: ReadonlyArray<string>): number =>
   cursors.filter((cursor, index) => index > 0 && cursor > String(cursors[index - 1])).length
 
@@ -33,7 +33,7 @@ it.effect("a cursor of the feed does not tell what happens in other projects", (
       expect(growths(cursors)).toBeGreaterThan(0.3 * rounds)
       expect(growths(cursors)).toBeLessThan(0.7 * rounds)
     }
-    // Nor do those of the own events, between which the others were.
+    // Nor do cursors for a project's own events, with others in between.
     const size = { events: rounds, bytes: 1_000_000 }
     for (let round = 0; round < rounds; round++) yield* outbox.publish(event(p1))
     const { events } = yield* feed.read([p1], "start", size)

@@ -4,7 +4,7 @@
 const oldest = { major: 22, minor: 19 } as const
 
 /**
- * Returns a message if a version of Node is too old, otherwise `undefined`.
+ * Returns a message if a Node version is too old, otherwise `undefined`.
  *
  * @param version - as in `process.versions.node`
  */
