@@ -1,4 +1,4 @@
-/** What an editor shows of the names that hosts use most, to those who do not know Effect. */
+/** The hovers in an editor for the most common names, for readers without knowledge of Effect. */
 
 import { fileURLToPath } from "node:url"
 import ts from "typescript"
@@ -11,7 +11,7 @@ const file = pathOf("test/hovers.ts")
 
 const entries = ["src/index.ts", "src/memory.ts", "src/postgres.ts"]
 
-// Each line ends with the name that the mouse is on.
+// Each line ends with the name under the mouse.
 const lines = [
   "memory",
   "postgres",
@@ -80,7 +80,7 @@ it.each(lines)("is a plain type and a sentence: %s", (line) => {
 const isOurs = (declaration: ts.Declaration): boolean =>
   /\/packages\/[\w-]+\/src\//.test(declaration.getSourceFile().fileName)
 
-// Those of a tagged member of a union, whose comment is before it, and those that OpenTelemetry documents.
+// A tagged union member's fields, explained by the comment before it, and fields documented by OpenTelemetry.
 const isExplained = ({ parent }: ts.Declaration): boolean =>
   parent.getSourceFile().fileName.endsWith("/telemetry/tracing.ts") ||
   (ts.isTypeLiteralNode(parent) && parent.members.some((one) => one.name?.getText() === "_tag"))
@@ -88,7 +88,7 @@ const isExplained = ({ parent }: ts.Declaration): boolean =>
 const isReference = (type: ts.Type): type is ts.TypeReference =>
   "objectFlags" in type && (Number(type.objectFlags) & ts.ObjectFlags.Reference) !== 0
 
-/** The types of a union, or what a generic type such as an array is of. */
+/** Returns a union's members, or a generic type's arguments, such as an array's element type. */
 const partsOf = (type: ts.Type, checker: ts.TypeChecker): ReadonlyArray<ts.Type> => {
   if (type.isUnionOrIntersection()) return type.types
   return isReference(type) ? checker.getTypeArguments(type) : []
@@ -96,7 +96,7 @@ const partsOf = (type: ts.Type, checker: ts.TypeChecker): ReadonlyArray<ts.Type>
 
 const ofErrors = new Set(["message", "name", "cause"])
 
-/** The fields without a sentence, in whatever types a module exports, takes and returns. */
+/** Returns the fields without a sentence, in all types a module exports, takes and returns. */
 const undocumented = (entry: string): ReadonlyArray<string> => {
   const program = service.getProgram()
   const checker = program?.getTypeChecker()

@@ -1,4 +1,4 @@
-/** Calls in process with an idempotency key that belongs to another call. */
+/** Calls in process with another call's idempotency key. */
 
 import { memory } from "@tenure/memory"
 import { afterEach, beforeEach, expect, it } from "vitest"
@@ -30,14 +30,14 @@ beforeEach(async () => {
 
 afterEach(() => tenure.close())
 
-/** A call with an idempotency key, and its arguments with another value of each. */
+/** A call with an idempotency key, its arguments, and another value for each. */
 interface Keyed<Input> {
   readonly call: (input: Input & { readonly idempotencyKey: string }) => Promise<unknown>
   readonly input: Input
   readonly others: { readonly [Name in keyof Input]: unknown }
 }
 
-/** Returns the calls with the key, of which only the first is made. */
+/** Returns calls with the same key; only the first succeeds. */
 const keyed = <Input extends object>({ call, input, others }: Keyed<Input>) =>
   [input, ...Object.entries(others).map(([name, value]) => ({ ...input, [name]: value }))].map(
     (given) => () => call({ ...given, idempotencyKey: "k1" }),

@@ -6,7 +6,7 @@ import { MembershipStore } from "../src/memberships/store.ts"
 import { atCallSite } from "../src/promises.ts"
 import { type Tenure, createTenure } from "../src/tenure.ts"
 
-/** A store that answers later, as a database does. */
+/** A store with delayed answers, like a database's. */
 const later = Layer.effect(
   MembershipStore,
   Effect.map(MembershipStore, (right) => ({

@@ -28,7 +28,7 @@ const listing = {
   remoteAddress: undefined,
 }
 
-/** Makes another one, which is closed after the test. */
+/** Makes another instance, closed after the test. */
 const made = async (options: Partial<CreateTenureOptions> = {}): Promise<Tenure> => {
   const other = await createTenure({ stores: memory(), ...options })
   onTestFinished(other.close)
@@ -37,14 +37,14 @@ const made = async (options: Partial<CreateTenureOptions> = {}): Promise<Tenure>
 
 type Store = MembershipStore["Service"]
 
-/** A part of the stores in which operations on memberships are replaced. */
+/** Returns a membership store with some operations replaced. */
 const replacing = (change: (store: Store) => Partial<Store>) =>
   Layer.effect(
     MembershipStore,
     Effect.map(MembershipStore, (store) => ({ ...store, ...change(store) })),
   )
 
-/** A gate that lets pass whoever waits at it once it is open. */
+/** Returns a gate and a function to open it. */
 const gate = () => {
   let open = (): void => {}
   const passed = new Promise<undefined>((resolve) => {

@@ -5,7 +5,7 @@ import { describe, expect } from "vitest"
 import { readIdempotencyKey, repeatUntilMade } from "../../src/base/change-context.ts"
 import { test } from "../support/test.ts"
 
-// `operation.test.ts` tests the fingerprint of a request.
+// `operation.test.ts` tests a request's fingerprint.
 test("the fingerprint of a call depends on its idempotency key", function* () {
   const fingerprintOf = (key: string, secret: string) =>
     Effect.map(

@@ -36,7 +36,7 @@ class Model {
   }
 }
 
-/** A different time for each element, so that the order of waking is defined. */
+/** Returns a different time for each element, so that elements wake in a defined order. */
 const timeOf = (element: number, until: number): number => 10 * until + element
 
 const run = (turns: RoundRobin<number>, model: Model, step: Step): void => {

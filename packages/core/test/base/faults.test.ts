@@ -16,7 +16,7 @@ import { test } from "../support/test.ts"
 
 const message = "Nothing can be read"
 
-/** A reporter, what it logs, and the faults that the host is told of. */
+/** A reporter, its log entries, and the faults passed to the host. */
 const reporting = Effect.gen(function* () {
   const { entries, logger } = recordingLogger()
   const faults: Array<Fault> = []

@@ -20,7 +20,7 @@ const granted = await tenure.memberships.grant({ ...member, endDate })
 const webhook = await tenure.webhooks.create({ projectId: "p1", url: "https://a.example/" })
 const hook = { projectId: "p1", webhookId: webhook.id }
 
-/** Calls a method as JavaScript does. Returns its error, or what it returned. */
+/** Calls a method as JavaScript does. Returns its error or its result. */
 const call = async (service: object, method: string, ...args: ReadonlyArray<unknown>) => {
   try {
     return await Reflect.apply(Reflect.get(service, method), service, args)
@@ -200,7 +200,7 @@ describe("a field of other methods", () => {
 })
 
 describe("another field", () => {
-  // What the rows of a host's database have, and objects of ORMs.
+  // Additional fields as in a host's database rows and ORM objects.
   const wide = {
     id: 5,
     name: "Ada",

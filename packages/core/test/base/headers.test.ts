@@ -12,7 +12,7 @@ describe("a trace context", () => {
   it.each([
     [trace, trace],
     [`00-${traceId}-${parentId}-00`, `00-${traceId}-${parentId}-00`],
-    // Flags and versions that are not known yet.
+    // Flags and versions not yet known.
     [`00-${traceId}-${parentId}-ff`, trace],
     [`cc-${traceId}-${parentId}-01`, trace],
     [`cc-${traceId}-${parentId}-01-what-the-future-will-be`, trace],
@@ -90,7 +90,7 @@ describe("the trace of a request", () => {
     const event = { projectId: "p1", type: "a.b", data: { timestamp: "x", traceparent: trace } }
     await memberships.extend(member, { traceparent: trace })
     await events.publish({ ...event, traceparent: trace })
-    // The data of an event says nothing.
+    // The event's data says nothing.
     await events.publish(event)
     await flush()
     const traces = sent.map(({ headers }) => headers["traceparent"])

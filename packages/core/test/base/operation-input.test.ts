@@ -1,4 +1,4 @@
-/** Inputs of operations: what hosts pass and what requests have is read by one declaration. */
+/** Operation inputs: one declaration reads both a host's arguments and a request's fields. */
 
 import * as Result from "effect/Result"
 import fc from "fast-check"

@@ -47,7 +47,7 @@ const revoked = (): object => {
   return proxy
 }
 
-/** Values that a program may throw, and that are hard to print. */
+/** Thrown values that are hard to print. */
 const thrown: ReadonlyArray<readonly [string, unknown]> = [
   ["an error with 6,000 causes", chain(6000)],
   ["an error that is its own cause", circular()],
@@ -80,7 +80,7 @@ const request = {
   remoteAddress: undefined,
 }
 
-/** Runs a test with a Tenure that has some options, and passes it the log. */
+/** Runs a test with Tenure's options, and passes it the log. */
 const withTenure = async (
   options: Omit<TenureOptions, "stores">,
   test: (tenure: Awaited<ReturnType<typeof createTenure>>, log: Array<Fields>) => Promise<void>,

@@ -1,4 +1,4 @@
-/** What cells do beyond what every store does, which `storeSuite` tests. */
+/** Behavior specific to cells; `storeSuite` tests the behavior common to all stores. */
 
 import { memory } from "@tenure/memory"
 import { Fixture } from "@tenure/testing/conformance"
@@ -31,7 +31,7 @@ const projectIn = (cell: number): ProjectId => {
   return ids.find((id) => cellNumber(id, 2) === cell) ?? ids[0] ?? ProjectId("p")
 }
 
-/** A project of the first cell, and one of the second. */
+/** A project in the first cell, and one in the second. */
 const [p1, p2] = [projectIn(0), projectIn(1)]
 
 const cellOn = (name: string, layer: StoreLayer) =>
@@ -45,13 +45,13 @@ const cellOn = (name: string, layer: StoreLayer) =>
 
 const down = Effect.fail(new StoreUnavailable({ cause: "down" }))
 
-/** Stores in memory, in one of which something is replaced. */
+/** Returns memory stores with one store changed. */
 const memoryWith = <Port extends StorePorts, Service>(
   port: Context.Key<Port, Service>,
   replace: (store: Service) => Service,
 ) => Layer.provideMerge(Layer.effect(port, Effect.map(port, replace)), memory())
 
-/** The services of a home and two cells. */
+/** Returns the services on a home and two cells. */
 const cellsOn = Effect.fnUntraced(function* ({
   first = memory(),
   second = memory(),
@@ -75,7 +75,7 @@ const cellsOn = Effect.fnUntraced(function* ({
     webhooks: Context.get(services, WebhookStore),
     outbox: Context.get(services, Outbox),
     feed: Context.get(services, FeedStore),
-    /** The ids of all projects. */
+    /** All project ids. */
     ids: Effect.map(store.listProjects(all), (found) => found.map(({ id }) => id)),
   }
 })
@@ -108,7 +108,7 @@ test("a deletion that has stopped halfway is completed by its repetition", funct
   const deletion = store.deleteProject(p1, { ...context, idempotency: idempotency() })
   isDown = true
   expect((yield* Effect.flip(deletion))._tag).toBe("StoreUnavailable")
-  // Whatever becomes of it, no key opens it any more.
+  // Even if the deletion stays incomplete, no key opens the project any more.
   expect((yield* keys.find(key.digest))?.projects).toEqual(new Set())
   isDown = false
   yield* deletion

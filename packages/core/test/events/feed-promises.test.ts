@@ -1,4 +1,4 @@
-/** A consumer of events, which keeps its cursor in the host's database. */
+/** An event consumer that keeps its cursor in the host's database. */
 
 import { memory } from "@tenure/memory"
 import { afterEach, beforeEach, expect, it, vi } from "vitest"
@@ -40,7 +40,7 @@ const consume = (options: Partial<Options> = {}) =>
     ...options,
   })
 
-/** A promise, and the function that fulfils it. */
+/** Returns a promise, and a function to fulfil it. */
 const gate = () => {
   let open = () => {}
   const opened = new Promise<void>((resolve) => (open = resolve))

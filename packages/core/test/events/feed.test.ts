@@ -26,7 +26,7 @@ const test = testsOf(Feed)
 
 const typesOf = (events: ReadonlyArray<{ readonly type: string }>) => events.map(({ type }) => type)
 
-/** Returns the types of the next events of a follower. */
+/** Returns the types in a follower's next page. */
 const next = (follower: Follower) =>
   Effect.map(follower.next, (page) =>
     typesOf(Option.match(page, { onNone: () => [], onSome: ({ events }) => events })),
@@ -187,7 +187,7 @@ describe("follow", () => {
       yield* TestClock.adjust(1000)
     }
     expect(yield* take(follower, types.length)).toEqual(types)
-    // A read of all others is under way while another one joins.
+    // The other followers' read is under way while another follower joins.
     const gate = Latch.makeUnsafe()
     reads.by =
       (read) =>

@@ -1,4 +1,4 @@
-/** A follower of the feed, and its subscription to what comes. */
+/** A feed follower, and its subscription to new events. */
 
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -13,7 +13,7 @@ import { Follower, Subscription } from "../../src/events/feed.ts"
 
 const projectId = ProjectId("p1")
 
-/** An event, whose cursor is its number. */
+/** Returns an event with its number as cursor. */
 const event = (number: number, type = "a"): FeedEvent => ({
   id: EventId(`00000000-0000-7000-8000-00000000000${number}`),
   projectId,
@@ -29,7 +29,7 @@ const page = (events: ReadonlyArray<FeedEvent>, isLast = true): FeedPage => ({
   isLast,
 })
 
-/** A follower of pages, each of which is read once, and of subscriptions that begin at once. */
+/** Returns a follower that reads each page once, and whose subscriptions begin at once. */
 const following = (pages: Array<FeedPage>, types?: ReadonlyArray<EventType>) => {
   const closing = Latch.makeUnsafe()
   const subscriptions = new Set<Subscription>()
@@ -129,7 +129,7 @@ describe("a follower", () => {
 describe("a subscription", () => {
   const batch = (cursor: string) => ({ events: [], cursor: FeedCursor(cursor) })
 
-  /** A subscription that counts how often it calls whom waits. */
+  /** Returns a subscription, and counts its calls to waiting functions. */
   const subscribed = () => {
     const all = new Set<Subscription>()
     const subscription = new Subscription(projectId, all)

@@ -1,4 +1,4 @@
-/** Services on stores in memory, whose feed is read as a test wants. */
+/** Services on memory stores, with feed reads controlled by a test. */
 
 import { it } from "@effect/vitest"
 import { memory } from "@tenure/memory"
@@ -18,9 +18,9 @@ export const otherId = "p2"
 
 type Read = FeedStore["Service"]["read"]
 
-/** The reads of a feed. */
+/** Feed reads. */
 export interface Reads {
-  /** The projects of each read. */
+  /** The projects in each read. */
   readonly asked: Array<ReadonlyArray<string>>
   /** Changes how the feed is read from now on. */
   by: (right: Read) => Read
@@ -43,7 +43,7 @@ const observed = (reads: Reads) =>
     })),
   )
 
-/** Returns a function that declares a test of a service, with two projects. */
+/** Returns a function to declare tests for a service, with two projects. */
 export const testsOf =
   <A>(service: Effect.Effect<A, never, Services>) =>
   (
@@ -78,5 +78,5 @@ export const waiting = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effe
   return fiber
 })
 
-/** Lets seconds pass one by one, so that what is done each second is done each time. */
+/** Lets seconds pass one by one, so that work due each second is done each time. */
 export const passSeconds = (count: number) => Effect.replicateEffect(TestClock.adjust(1000), count)

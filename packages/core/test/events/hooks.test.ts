@@ -6,7 +6,7 @@ import { createTenure } from "../../src/tenure.ts"
 const member = { projectId: "p1", userId: "1" }
 const endDate = "2099-01-01T00:00:00.000Z"
 
-/** Runs a function and returns the rejections that were not handled. */
+/** Runs a function and returns the unhandled rejections. */
 const unhandledRejections = async (run: () => Promise<void>): Promise<ReadonlyArray<unknown>> => {
   const unhandled: Array<unknown> = []
   const last = new Error("the last unhandled rejection")

@@ -27,7 +27,7 @@ const test = testsOf(Listeners)
 
 const opening = { client: "key", projectId, isAllowed: Effect.succeed(true) }
 
-/** What a test sees of a message: the types of events, or the reason of an end. */
+/** Reduces a message to its event types, or the reason for its end. */
 const seen = (message: ListenerMessage) => {
   switch (message._tag) {
     case "Events":
@@ -43,13 +43,13 @@ const next = (listener: Listener) => Effect.map(listener.next, seen)
 
 const waitingFor = (listener: Listener) => waiting(next(listener))
 
-/** Takes all heartbeats, and returns what comes then. */
+/** Skips heartbeats, and returns the next message. */
 const nextOther = (listener: Listener): Effect.Effect<ReturnType<typeof seen>> =>
   Effect.flatMap(next(listener), (message) =>
     message === "heartbeat" ? nextOther(listener) : Effect.succeed(message),
   )
 
-/** Starts to wait for what is no heartbeat. */
+/** Starts to wait for a message other than a heartbeat. */
 const forkOther = (listener: Listener) =>
   Effect.forkChild(nextOther(listener), { startImmediately: true })
 
@@ -76,7 +76,7 @@ describe("a listener", () => {
     expect(yield* next(listener)).toEqual(["a", "b", "c"])
     expect(yield* next(listener)).toEqual(["d", "e", "f"])
     expect(yield* next(listener)).toEqual(["g"])
-    // What comes while the listener waits is cut, too.
+    // Events published while the listener waits are divided, too.
     const fiber = yield* waitingFor(listener)
     const types = ["h", "i", "j", "k", "l", "m", "n"]
     yield* Effect.forEach(types, publishLong, { concurrency: "unbounded" })
@@ -165,11 +165,11 @@ describe("a listener", () => {
         yield* TestClock.adjust(1000)
         seconds++
       }
-      // It was asked four seconds before at the earliest, for what was known a second earlier.
+      // The last check was at most four seconds before, with an answer up to a second old.
       expect(seconds).toBeGreaterThanOrEqual(3)
       expect(seconds).toBeLessThanOrEqual(9)
       expect(yield* Fiber.join(ended)).toBe("unavailable")
-      // Whose client is known goes on.
+      // The listener with a known client goes on.
       yield* passSeconds(30)
       yield* publish("a")
       expect(yield* Fiber.join(event)).toEqual(["a"])

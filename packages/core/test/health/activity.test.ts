@@ -13,7 +13,7 @@ import { WebhookStore } from "../../src/webhooks/store.ts"
 
 const { event, makeWebhook, context, p1 } = Fixture
 
-/** Settles an attempt in the store of all processes. */
+/** Settles an attempt in the processes' common store. */
 const settled = (isDelivered: boolean) =>
   Effect.gen(function* () {
     const outbox = yield* Outbox
@@ -49,7 +49,7 @@ const refused = (keyId?: string) =>
 
 const report = Effect.flatMap(Activity, (activity) => activity.report)
 
-/** The minutes in which something happened: when each began, and its counts. */
+/** The minutes with activity: when each began, and its counts. */
 const eventful = Effect.map(report, ({ minutes }) =>
   minutes.flatMap(({ at, delivered, failed, refused: limited }) =>
     delivered + failed + limited > 0 ? [[at / 60_000, delivered, failed, limited]] : [],
@@ -61,7 +61,7 @@ const services = activityCounterLayer.pipe(
   Layer.provideMerge(memory()),
 )
 
-/** Declares a test with stores whose activity is counted. */
+/** Declares a test that counts the stores' activity. */
 const counting = (
   name: string,
   body: () => Effect.fn.Return<void, unknown, Layer.Success<typeof services>>,

@@ -19,7 +19,7 @@ type Ping = Effect.Effect<void, StoreUnavailable>
 
 type Port = "memberships" | "webhooks" | "apiKeys" | "outbox" | "limits"
 
-/** What stores in memory answer in the place of their own answers. */
+/** Answers that replace the memory stores' own. */
 interface Answers extends Partial<Record<Port, Ping>> {
   readonly backlog?: ReturnType<Outbox["Service"]["backlog"]>
 }
@@ -46,7 +46,7 @@ const servicesWith = (answers: Answers, options: TenureOptions = {}) => {
   )
 }
 
-/** Whether the stores are ready, and which of them answer. */
+/** Returns whether the stores are ready, and each store's answer. */
 const readyWith = (answers: Answers, options: TenureOptions = {}) =>
   Effect.all([isReady, Readiness.use(({ stores }) => stores)], { concurrency: 2 }).pipe(
     Effect.provide(servicesWith(answers, options)),

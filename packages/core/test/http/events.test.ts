@@ -19,7 +19,7 @@ import { test } from "../support/test.ts"
 
 const events = "/v2/projects/p1/events"
 
-/** What a client dispatches, and what it knows then, by the rules of HTML (9.2.6). */
+/** Returns a client's dispatched events and its state afterwards, by HTML's rules (9.2.6). */
 const parse = (text = "") => {
   const dispatched: Array<{ readonly type: string; readonly data: string; readonly id: string }> =
     []
@@ -46,20 +46,20 @@ type Response = { readonly body: string | AsyncIterable<string> }
 const read = ({ body }: Response) =>
   typeof body === "string" ? expect.fail(body) : body[Symbol.asyncIterator]()
 
-/** Lets what is under way go on, at this time. */
+/** Lets running work go on, at this time. */
 const settled = Effect.andThen(
   TestClock.adjust(1),
   Effect.promise(() => new Promise((resolve) => setImmediate(resolve))),
 )
 
-/** Takes the next text of a stream; `undefined` at its end. */
+/** Takes a stream's next text; `undefined` at its end. */
 const take = (iterator: AsyncIterator<string>) =>
   Effect.map(
     Effect.promise(() => iterator.next()),
     ({ done, value }) => (done === true ? undefined : String(value)),
   )
 
-/** Asks for the next text of a stream, which comes later. */
+/** Requests a stream's next text, which comes later. */
 const asking = Effect.fnUntraced(function* (iterator: AsyncIterator<string>) {
   const texts: Array<string | undefined> = []
   void iterator.next().then(({ done, value }) => texts.push(done === true ? undefined : value))
@@ -68,7 +68,7 @@ const asking = Effect.fnUntraced(function* (iterator: AsyncIterator<string>) {
   return texts
 })
 
-/** A client with a key. A test can make the cursors of the feed expire. */
+/** A client with a key. A test can make the feed's cursors expire. */
 const clientOfFeed = Effect.gen(function* () {
   const feed = { isExpired: false }
   const store = Layer.effect(
@@ -100,7 +100,7 @@ const clientOfFeed = Effect.gen(function* () {
     })
   return {
     ask,
-    /** The first page of a stream, as a client reads it. */
+    /** Returns a stream's first page, as a client reads it. */
     first: (parts?: Partial<ApiRequest>) =>
       Effect.map(
         Effect.flatMap(ask(parts), (response) => take(read(response))),
@@ -134,7 +134,7 @@ describe("a stream of events", () => {
     const from = (cursor: string) => first({ headers: { "last-event-id": cursor } })
     const again = yield* from(id)
     expect(again.dispatched).toEqual([])
-    // A place may have another cursor each time that it is printed: what counts is what comes after it.
+    // A position may print as a different cursor each time, so the test compares the events after it.
     yield* publish("d")
     for (const cursor of [id, again.id]) {
       expect((yield* from(cursor)).dispatched.map(({ type }) => type)).toEqual(["d"])
@@ -233,7 +233,7 @@ describe("a stream of events", () => {
   })
 
   it("brings any data, as clients read it", async () => {
-    // Events have no whole numbers of so many digits.
+    // Events have no integers with 16 or more digits.
     const data = FastCheck.jsonValue({ maxDepth: 2 }).filter(
       (value) => !/\d{16}/.test(JSON.stringify(value)),
     )

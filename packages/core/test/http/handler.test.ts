@@ -30,7 +30,7 @@ const extension = { body: json({ extend: now + 1 }) }
 
 type Failing = () => Effect.Effect<never, StoreUnavailable>
 
-/** What the stores do in the place of an operation, and how often they are asked for a key. */
+/** Effects that replace store operations, and the number of key lookups. */
 interface Fault {
   finds: number
   extend?: Failing
@@ -40,7 +40,7 @@ interface Fault {
 
 const down: Failing = () => Effect.fail(new StoreUnavailable({ cause: "secret of the store" }))
 
-/** Memory stores whose operations a test can make fail. */
+/** Returns memory stores with operations a test can make fail. */
 const faultyStores = (fault: Fault) =>
   Layer.effectContext(
     Effect.gen(function* () {
@@ -66,7 +66,7 @@ const faultyStores = (fault: Fault) =>
     }),
   ).pipe(Layer.provideMerge(memory()))
 
-/** A handler at a fixed time, with a project, a membership, a key, and what is logged with its causes. */
+/** Returns a handler at a fixed time, with a project, a membership, a key, and the log with its causes. */
 const handlerWith = Effect.fnUntraced(function* (options: TenureOptions = {}) {
   yield* TestClock.setTime(now)
   const fault: Fault = { finds: 0 }
@@ -99,7 +99,7 @@ const handlerWith = Effect.fnUntraced(function* (options: TenureOptions = {}) {
     })
     return { ...response, body: JSON.parse(String(body)) }
   }, Effect.provideContext(services))
-  /** The statuses of the responses to requests, one after another. */
+  /** Sends requests one after another. Returns the response statuses. */
   const statuses = (requests: ReadonlyArray<Partial<ApiRequest>>) =>
     Effect.forEach(requests, (given) => Effect.map(request(given), ({ status }) => status))
   return { fault, headers, keyId: id, logged, memberships, owns, request, statuses, token }

@@ -1,4 +1,4 @@
-/** What hosts pass by mistake, and what others have put into prototypes. */
+/** Arguments passed by mistake, and polluted prototypes. */
 
 import { memory } from "@tenure/memory"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
@@ -29,7 +29,7 @@ const throwing = (name: string): object =>
     },
   })
 
-/** An object that throws something whenever anybody reads a property. */
+/** Returns an object that throws whenever a property is read. */
 const throwingAlways = (thrown: object): object => {
   const trap = (): never => {
     throw thrown
@@ -140,7 +140,7 @@ describe("a polluted Object.prototype", () => {
     }
   }
 
-  /** The responses to requests of a client of one project, without what differs each time. */
+  /** Returns the responses to a client with one project, without the parts that differ each time. */
   const responses = async (token: string) => {
     const send = (method: string, path: string, body?: object) =>
       api.send(method, path, body, { authorization: `Bearer ${token}` })

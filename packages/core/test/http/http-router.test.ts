@@ -83,7 +83,7 @@ it("the host's own authentication may use the services of the host", async () =>
     const url = "http://localhost/v2/projects/p1/integrations/webhooks"
     return (await handler(new Request(url, { headers: { cookie } }))).status
   }
-  // The session opens the project, which does not exist.
+  // The session opens the project, but the project does not exist.
   expect([await list("session=1"), await list("session=2")]).toEqual([404, 401])
   await dispose()
 })

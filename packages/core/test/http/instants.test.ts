@@ -1,4 +1,4 @@
-/** Where a client may write an instant, beside the endpoints of the contract. */
+/** Instants in requests, beside the contract's endpoints. */
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { startApi } from "../support/api.ts"

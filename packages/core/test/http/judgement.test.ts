@@ -1,4 +1,4 @@
-/** What is judged first, and what is refused, wherever the API has it. */
+/** The order in which the API checks a request, and its refusals, for every endpoint. */
 
 import { memory } from "@tenure/memory"
 import * as Struct from "effect/Struct"

@@ -1,4 +1,4 @@
-/** From a request to the call of its operation: who may call it, its project, query, body, and idempotency key. */
+/** From a request to its operation's call: permission, project, query, body, and idempotency key. */
 
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -243,7 +243,7 @@ describe("the project of a path", () => {
 describe("a project that does not exist", () => {
   const missing = { _tag: "MembershipNotFound" } as const
 
-  /** The error of an operation that fails, and the projects that were looked up. */
+  /** Returns a failing operation's error, and the projects looked up. */
   const judged = Effect.fnUntraced(function* (call: RoutedCall, error: ApiError, exists = false) {
     const found: Array<string> = []
     const find = ({ projectId }: { readonly projectId: ProjectId }) => {
@@ -526,11 +526,11 @@ describe("an idempotency key", () => {
     headers: { "idempotency-key": field },
   })
 
-  /** A request with a key, in a project of its sender unless it is said otherwise. */
+  /** Returns a request with an idempotency key, by default in its principal's project. */
   const keyed = (request: Partial<ApiRequest> = {}, project_id = "p1"): Call =>
     callOf({ request: { ...withKey("a"), ...request }, params: { project_id } })
 
-  /** Performs a call. Returns its outcome, and the call that the operation gets. */
+  /** Performs a call. Returns its outcome, and the calls passed to the operation. */
   const perform = async (call: Call, isKnown = false) => {
     const performed: Array<Call> = []
     const performing = performWithIdempotency(call, (inner) =>

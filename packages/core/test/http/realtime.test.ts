@@ -22,7 +22,7 @@ const text = (frame: object): string => JSON.stringify(frame)
 const subscribe = text({ type: "subscribe", project: "p1" })
 const pong = text({ type: "pong" })
 
-/** Services whose store of keys may be away, with a project and a key. A function makes their random numbers. */
+/** Returns services with a project, a key, and a key store that can fail. `random` makes their random numbers. */
 const realtimeWith = Effect.fnUntraced(function* (random?: () => number) {
   const keyStore = { isAway: false }
   const away = Layer.effect(
@@ -49,7 +49,7 @@ const realtimeWith = Effect.fnUntraced(function* (random?: () => number) {
   const { id, token } = yield* apiKeys.issue({ projects: ["p1"] })
   const { connect } = Context.get(services, Handler)
 
-  /** Opens a connection, whose socket records what it is sent unless it is told what to do. */
+  /** Opens a connection with a socket that records its input unless `write` is given. */
   const open = Effect.fnUntraced(function* (write?: () => Promise<void>) {
     const departure = new AbortController()
     const { session } = yield* connect({
@@ -87,7 +87,7 @@ const realtimeWith = Effect.fnUntraced(function* (random?: () => number) {
   }
 })
 
-/** Lets time pass in small steps, so that whoever waits in between goes on. */
+/** Lets time pass in small steps, so that fibers waiting in between go on. */
 const pass = (seconds: number) => Effect.replicateEffect(TestClock.adjust("1 second"), seconds)
 
 describe("a connection", () => {
@@ -135,7 +135,7 @@ describe("a connection", () => {
     keyStore.isAway = true
     yield* pass(2)
     expect(codes).toEqual([])
-    // What is known of a key serves requests for as long as the cache keeps it, and no longer.
+    // A cached key serves requests until it leaves the cache, and no longer.
     expect(yield* apiKeys.authenticate(token)).toBeDefined()
     yield* pass(8)
     expect(codes).toEqual([4503])
@@ -191,7 +191,7 @@ describe("a connection", () => {
   })
 
   test("that ends while its listener is opened leaves no slot taken", function* () {
-    // The life of a listener is random, so a random number is drawn after it has taken its slot.
+    // A listener's lifetime is random, so it draws a random number after taking its slot.
     let beforeRandom = (): void => {}
     const { open } = yield* realtimeWith(() => {
       beforeRandom()

@@ -1,4 +1,4 @@
-/** What the API reads of a request: its path and query, its client's address and scheme, and what it accepts. */
+/** The parts the API reads in a request: path, query, client address, scheme, and accepted media types. */
 
 import * as IpNetwork from "effect/net/IpNetwork"
 import fc from "fast-check"
@@ -142,7 +142,7 @@ describe("the client's address", () => {
     ["1.1.1.1, 203.0.113.7, 192.168.0.9", "203.0.113.7"],
     [["1.1.1.1", "203.0.113.7,192.168.0.9"], "203.0.113.7"],
     ["192.168.0.8, 10.9.9.9", "192.168.0.8"],
-    // Only a part of the chain is read.
+    // Only the chain's end is read.
     [`6.6.6.6,${Array.from({ length: 5000 }, () => "10.0.0.1").join(",")}`, "10.0.0.1"],
   ])("is the first from the right that is not a trusted proxy: %.40j", (field, address) => {
     expect(addressOf("10.0.0.1", field, tens, "192.168.0.0/16")).toBe(address)

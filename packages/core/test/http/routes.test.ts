@@ -11,7 +11,7 @@ describe("the table of routes", () => {
     for (const [operation, { method, pattern }] of Object.entries(routes)) {
       const found = all.match(pattern, "")
       expect(found?.value.get(method)).toBe(operation)
-      // Each parameter has the name of its segment as a value.
+      // Each parameter has its segment's name as value.
       const params = Object.entries(found?.params ?? {}).filter(([, value]) => value !== "")
       const names = pattern.split("/").filter((segment) => segment.startsWith(":"))
       expect(params).toEqual(expect.arrayContaining(names.map((name) => [name.slice(1), name])))
@@ -48,7 +48,7 @@ describe("a path of the API", () => {
       const path = `/v2/projects/${project_id}/${rest}`
       expect(allowedAt(path)).toEqual(methods)
       const found = Object.entries(all.match(path, "")?.params ?? {})
-      // Those that the pattern does not have are empty.
+      // Parameters missing in the pattern are empty.
       const present = Object.fromEntries(found.filter(([, value]) => value !== ""))
       expect(present).toEqual({ project_id, ...params })
     }

@@ -20,7 +20,7 @@ const makeState = () => ({
   revocations: 0,
   /** Answers about keys wait while it is closed. */
   answers: Latch.makeUnsafe(true),
-  /** The last uses that were written, which wait while the gate is closed. */
+  /** The written last uses. Writes wait while the gate is closed. */
   writes: Array<ReadonlyMap<ApiKeyId, number>>(),
   gate: Latch.makeUnsafe(true),
   isDown: false,
@@ -29,7 +29,7 @@ const makeState = () => ({
 
 type State = ReturnType<typeof makeState>
 
-/** A store whose calls are counted and held back. */
+/** Returns a store that counts calls and holds them back. */
 const watchedStore = (state: State) =>
   Layer.effect(
     ApiKeyStore,

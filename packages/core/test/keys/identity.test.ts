@@ -15,7 +15,7 @@ const request = (headers: ApiRequest["headers"] = {}): ApiRequest => ({
   remoteAddress: "203.0.113.7",
 })
 
-/** Runs with a Tenure that has the project `p1`. */
+/** Runs with Tenure and project `p1`. */
 const withTenure = async (options: TenureOptions, run: (tenure: Tenure) => Promise<void>) => {
   const tenure = await createTenure({ ...options, stores: memory() })
   await tenure.memberships.createProject("p1")

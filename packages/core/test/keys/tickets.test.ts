@@ -14,7 +14,7 @@ const { p1, p2 } = Fixture
 
 const services = Layer.provide(tenureLayer({ keyCacheTtl: 0, expiry: false }), memory())
 
-/** A ticket for one of two projects that a key opens. */
+/** Issues a ticket for one project with a key that opens two. */
 const issued = Effect.gen(function* () {
   const { createProject } = yield* Memberships
   yield* createProject(p1)

@@ -28,7 +28,7 @@ describe("a token bucket", () => {
     })
     .map(bucketPolicy)
 
-  /** Times between takes, most of them of the order of an increment. */
+  /** Generates times between takes, mostly comparable to an increment. */
   const pausesFor = (policy: BucketPolicy) =>
     fc.array(
       fc.oneof(
@@ -54,18 +54,18 @@ describe("a token bucket", () => {
     })
   }
 
-  /** The instants at which a take is admitted. */
+  /** Returns the instants with an admitted take. */
   const admissions = (policy: BucketPolicy, instants: ReadonlyArray<Micros>) =>
     takeAll(policy, instants).flatMap(({ admitted, now }) => (admitted ? [now] : []))
 
-  /** The state of the bucket after a take at each instant. */
+  /** Returns the bucket's state after a take at each instant. */
   const afterAll = (policy: BucketPolicy, instants: ReadonlyArray<Micros>) =>
     takeAll(policy, instants).at(-1) ?? expect.fail("no instants")
 
   const times = (count: number, instant: Micros): ReadonlyArray<Micros> =>
     Array.from({ length: count }, () => instant)
 
-  /** Declares what holds for any policy, whenever tokens are taken. */
+  /** Declares a property for any policy and any take times. */
   const always = (
     name: string,
     holds: (policy: BucketPolicy, instants: ReadonlyArray<Micros>) => void,

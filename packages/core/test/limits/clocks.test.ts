@@ -38,7 +38,7 @@ const clients: ReadonlyArray<LimitedClient> = [
   { address: "3", keyId: ApiKeyId("c") },
 ]
 
-/** A store that follows the wall clock, as a database does, and can be down. */
+/** Returns a store that follows the wall clock, as a database does, and can be down. */
 const wallStore = () => {
   const table = makeBucketTable()
   const state = { isDown: false }
@@ -54,7 +54,7 @@ const wallStore = () => {
   return { state, layer }
 }
 
-/** The most tokens that buckets can have. */
+/** Tracks the most tokens each bucket can have. */
 const ledger = () => {
   const tokens = new Map<string, number>()
   const namesOf = ({ address, keyId }: LimitedClient) => [
@@ -120,7 +120,7 @@ const sequences: fc.Arbitrary<ReadonlyArray<Step>> = fc.array(
   { maxLength: 60 },
 )
 
-/** A clock whose wall time can be set. Its monotonic time follows the test alone. */
+/** A clock with settable wall time. Its monotonic time follows the test alone. */
 const settableClock = Effect.gen(function* () {
   const testClock = yield* TestClock.testClockWith(Effect.succeed)
   let offset = 1_795_000_000_000
@@ -142,7 +142,7 @@ const settableClock = Effect.gen(function* () {
 // No refusal lasts longer than a suspension, and a token comes back sooner.
 const longestSeconds = 120
 
-/** Runs the steps, and then has every client do what refusals tell. */
+/** Runs the steps, and then makes every client follow its refusals. */
 const run = Effect.fnUntraced(function* (sequence: ReadonlyArray<Step>) {
   const { clock, pass, set } = yield* settableClock
   const { layer, state } = wallStore()
@@ -165,7 +165,7 @@ const run = Effect.fnUntraced(function* (sequence: ReadonlyArray<Step>) {
           break
         case "Set":
           set(step.millis)
-          // Only the buckets of the store may be full then.
+          // Only the store's buckets may be full then.
           if (step.millis > 0) ofStore.fill()
           break
         case "Fail":
@@ -174,8 +174,8 @@ const run = Effect.fnUntraced(function* (sequence: ReadonlyArray<Step>) {
     }
     state.isDown = false
     for (const client of clients) {
-      // The first refusal may be from before the clock was right. What the store says then is exact, of the address
-      // and then of the key.
+      // The first refusal may predate the clock's correction. The store's next answers are exact, for the address
+      // and then for the key.
       let refusals = 0
       let decision = yield* take(client)
       while (decision._tag === "Refused") {

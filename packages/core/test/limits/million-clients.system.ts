@@ -1,4 +1,4 @@
-/** Limits of a million clients hold and stay fast; the quick suite has few clients. */
+/** Limits for a million clients hold and stay fast; the quick suite has few clients. */
 
 import { expect, it } from "vitest"
 import * as Setting from "../../src/base/setting.ts"
@@ -25,7 +25,7 @@ it("a bucket table gives an exhausted client no tokens back under a flood of new
     table.take(client(`flood ${one}`), policies, now)
     if (one % 1000 === 0) admitted += table.take(exhausted, policies, now).admitted ? 1 : 0
   }
-  // In the second that has passed, one token and two thirds of another came back.
+  // In the second since then, 1⅔ tokens came back.
   expect(admitted).toBe(1)
 })
 
@@ -39,7 +39,7 @@ it("the cache of empty buckets is as fast at its limit as below", () => {
   expect(cache.find(client(`address ${clients - 1}`), now)).toBeDefined()
 })
 
-// If each new offender passed over those evicted before, this would take a minute.
+// If each new offender passed over all evicted ones, this would take a minute.
 it("a suspension is found as fast for the millionth key as for the first", () => {
   const suspensions = makeSuspensions(Setting.parse(suspensionOptions, { refusals: 2 }))
   const now = Micros(0)

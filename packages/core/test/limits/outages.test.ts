@@ -1,4 +1,4 @@
-/** What the log, the status and the metrics say of a store of rate limits that fails. */
+/** A failing rate limit store in the log, the status and the metrics. */
 
 import { memory } from "@tenure/memory"
 import * as Effect from "effect/Effect"
@@ -15,7 +15,7 @@ import { tenureLayer } from "../../src/tenure.ts"
 import { recordingLogger } from "../support/logger.ts"
 import { test } from "../support/test.ts"
 
-/** A program with a store of rate limits that fails when it is told to. Its ping always answers. */
+/** Returns a program with a rate limit store a test can make fail. Its ping always answers. */
 const programWith = Effect.fnUntraced(function* (rateLimits: RateLimiterOptions = {}) {
   const store = { isDown: false }
   const { entries, logger } = recordingLogger()
@@ -86,7 +86,7 @@ describe("an outage of the store of rate limits", () => {
       yield* TestClock.adjust("100 millis")
     }
     expect(log).toEqual([begun])
-    // Each of these fails, and is over before the next one.
+    // Each request fails, and ends before the next one.
     for (let count = 0; count < 20; count++) {
       yield* TestClock.adjust("2 seconds")
       yield* take

@@ -39,7 +39,7 @@ const otherKey: LimitedClient = { ...known, keyId: ApiKeyId("other") }
 
 const start = 1_795_000_000
 
-/** A limiter at a known time, with the clients that its store is asked for. The store can be down. */
+/** Returns a limiter at a known time, and the clients its store is asked for. The store can be down. */
 const limiterWith = Effect.fnUntraced(function* (options: RateLimiterOptions = {}) {
   yield* TestClock.setTime(start * 1000)
   const table = makeBucketTable()
@@ -71,7 +71,7 @@ const limiterWith = Effect.fnUntraced(function* (options: RateLimiterOptions = {
 
 const tags = (decisions: ReadonlyArray<LimitDecision>) => decisions.map(({ _tag }) => _tag)
 
-/** The report on a key, with the number of seconds until all of its requests are back. */
+/** Returns the report on a key, with the seconds until all its requests are back. */
 const ofKey = (remaining: number, reset: number, refill = 1) => ({
   bucket: "key",
   limit: 100,
@@ -471,7 +471,7 @@ describe("options", () => {
 describe("a suspension of a key", () => {
   const minute = 60_000_000
 
-  /** Suspensions whose instants are plain microseconds. */
+  /** Makes suspensions with plain microseconds as instants. */
   const make = (options: SuspensionOptions) => {
     const { refuse, suspended, until } = makeSuspensions(Setting.parse(suspensionOptions, options))
     return {
@@ -534,11 +534,11 @@ describe("a suspension of a key", () => {
 describe("the cache of empty buckets", () => {
   const seconds = (count: number): Micros => Micros(count * 1_000_000)
 
-  // One token a second for an address, one in two seconds for a key, and bursts of one in three.
+  // One token per second for an address, one per two seconds for a key, and one per three seconds for bursts.
   const perSeconds = (count: number) => bucketPolicy({ limit: 1, window: Millis(1000 * count) })
   const policies = { address: perSeconds(1), key: perSeconds(2), burst: perSeconds(3) }
 
-  /** A take at an instant after which the buckets will be full so many seconds later. */
+  /** Returns the result of a take, with the seconds until each bucket is full. */
   const takeAt = (
     now: number,
     full: Partial<Record<"address" | "key" | "burst", number>>,

@@ -1,4 +1,4 @@
-/** Dry runs that show webhooks, compared with the webhooks that are then sent. */
+/** Webhooks in dry runs, compared with the webhooks sent afterwards. */
 
 import { testTenure } from "@tenure/testing"
 import fc from "fast-check"
@@ -79,7 +79,7 @@ const receivers = fc.array(
   { maxLength: 3 },
 )
 
-/** Webhooks by their URLs, without what is known only once they are published. */
+/** Returns webhooks by URL, without fields known only after publication. */
 const lasting = (
   all: ReadonlyArray<{ readonly url: string; readonly body: string }>,
 ): ReadonlyArray<readonly [string, object]> =>

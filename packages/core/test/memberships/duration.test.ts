@@ -1,4 +1,4 @@
-/** Durations: their form, and what they add up to. */
+/** Durations: their form, and their sums. */
 
 import { execFileSync } from "node:child_process"
 import fc from "fast-check"

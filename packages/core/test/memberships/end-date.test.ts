@@ -33,7 +33,7 @@ import { UserId } from "../../src/memberships/membership.ts"
 
 const dayMillis = 86_400_000
 
-/** Days from 1970-01-01, by Howard Hinnant's `days_from_civil`, which does not use `Date`. */
+/** Counts days from 1970-01-01 by Howard Hinnant's `days_from_civil`, without `Date`. */
 const daysFromCivil = (year: number, month: number, day: number): number => {
   const y = month <= 2 ? year - 1 : year
   const era = Math.floor(y / 400)
@@ -54,7 +54,7 @@ const exists = (year: number, month: number, day: number): boolean => {
 
 const pad = (value: number, width = 2): string => String(value).padStart(width, "0")
 
-/** The year, month, day, hour, minute, second and millisecond of an instant. */
+/** An instant's year, month, day, hour, minute, second and millisecond. */
 type Fields = readonly [number, number, number, number, number, number, number]
 
 const print = ([year, month, day, hour, minute, second, millisecond]: Fields): string =>
@@ -321,7 +321,7 @@ describe("the date of an extension", () => {
 })
 
 describe("bulk extensions, compared with making one change after the other", () => {
-  // Some are near the end of time.
+  // Some are near the last supported date.
   const date = fc
     .oneof(fc.nat({ max: 5 }), fc.integer({ min: 2_932_893, max: 2_932_896 }))
     .map((days) => EndDate(days * dayMillis))

@@ -1,4 +1,4 @@
-/** The counts of memberships by the day of their end, compared with counting in the simplest way. */
+/** Membership counts by end day, compared with the simplest way to count. */
 
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
@@ -39,7 +39,7 @@ const countOf = (
   return endCountsOf(cells, inCell, extended)
 }
 
-// Some are the first or the last instant of a day, and some are near the ends of time.
+// Some are a day's first or last instant, and some are near the first or last supported day.
 const instants = fc
   .tuple(
     fc.oneof(

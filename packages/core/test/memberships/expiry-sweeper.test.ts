@@ -15,7 +15,7 @@ import { test } from "../support/test.ts"
 
 type Change = (expiry: ExpiryStore) => ExpiryStore | undefined
 
-/** Tenure on stores in memory whose announcements a test may change, and the types of the events as they come. */
+/** Returns Tenure on memory stores with changeable announcements, and records event types as they come. */
 const tenureWith = Effect.fnUntraced(function* (
   options: TenureOptions,
   change: Change = (expiry) => expiry,
@@ -31,7 +31,7 @@ const tenureWith = Effect.fnUntraced(function* (
   const memberships = Context.get(services, Memberships)
   return {
     ...memberships,
-    /** Creates the project with a number of members. */
+    /** Creates the project with `count` members. */
     grantUntil: (millis: number, count = 1) =>
       Effect.andThen(
         memberships.createProject("p1"),
@@ -114,7 +114,7 @@ describe("expiry", () => {
       watch,
       sweep: Effect.fnUntraced(function* () {
         times.push(yield* Clock.currentTimeMillis)
-        // Not in the middle of a step when the test is over: steps are not interrupted.
+        // Steps are not interrupted, so none may be running when the test is over.
         const isMore = times.length < 4
         if (isMore) yield* Effect.sleep("200 millis")
         return { events: [], isMore, nextDueMillis: undefined }

@@ -105,7 +105,7 @@ describe("the decision on a membership", () => {
         expect(decision.alarm).toBe(any.alarm)
       }),
     )
-    // At the very time of the reminder, the date was set too late for it.
+    // At exactly the reminder's time, the date was set too late for it.
     const leads = reminderLeads([Millis(hour)])
     const endDate = EndDate(2 * hour)
     const announcedIf = (setAt: number) =>
@@ -120,7 +120,7 @@ describe("the time at which an end date was set", () => {
     fc.record({ by: lead(1), mode: fc.constant("extendBy" as const) }),
   )
 
-  /** What happens to a project, one after another: bulk extensions, and undos of those before. */
+  /** A project's changes in order: bulk extensions, and undos for earlier ones. */
   const steps = fc.array(fc.oneof(change, fc.nat({ max: 9 })), { maxLength: 12 })
 
   it("is the later time of the two clocks", () => {
@@ -129,7 +129,7 @@ describe("the time at which an end date was set", () => {
 
   it("is when the current one came about, whatever was made and undone", () => {
     fc.assert(
-      // Undos of what came before the member's own date change nothing.
+      // Undoing a bulk extension from before the member's own date changes nothing.
       fc.property(date, fc.nat({ max: 12 }), steps, (ownDate, since, happening) => {
         const own = { endDate: ownDate, order: since, setAt: since }
         let log: ReadonlyArray<TimedBulkExtension> = []

@@ -155,14 +155,14 @@ test.each([
   expect(yield* extendAll({ ...project, endDate })).toEqual({ endDate: in2027, total: 1 })
 })
 
-/** What all changes may be asked with. */
+/** The options common to all changes. */
 interface Asked {
   readonly endDate?: EndDateInput
   readonly reason?: string | undefined
   readonly origin?: OriginInput | undefined
 }
 
-/** Every operation that changes memberships, in an order in which all of them succeed. */
+/** Returns every operation that changes memberships, in an order in which all succeed. */
 const changesOf = (
   memberships: Memberships["Service"],
   { endDate = in2028, origin, ...rest }: Asked,
@@ -408,7 +408,7 @@ describe("a list", () => {
   })
 
   test("by ends has members whom the store lists as active, whatever the time is in the process", function* () {
-    // The clock of the store is behind.
+    // The store's clock is behind.
     const { grant, listEnding } = yield* membershipsWith((store) => ({
       listEnding: (...asked) =>
         Effect.tap(store.listEnding(...asked), () => TestClock.setTime(in2028)),

@@ -4,8 +4,8 @@ import { BaseSequencer, type TestSpecification } from "vitest/node"
 const conditions = ["@tenure/source"]
 
 /**
- * The tests of the mutated modules, without a server or a database. Each mutant meets them in this order until one fails:
- * those that know most rules of time are first, because every module needs it, and slow ones last.
+ * Tests for the mutated modules, without a server or a database. Each mutant meets them in this order until one fails:
+ * tests with most rules about time are first, because every module needs it, and slow ones last.
  */
 const tests = [
   "core/test/base/time.test.ts",
@@ -36,7 +36,7 @@ class ListedOrder extends BaseSequencer {
   }
 }
 
-/** The tests that mutation testing runs. */
+/** Configures the tests for mutation testing. */
 export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
@@ -45,7 +45,7 @@ export default defineConfig({
     include: tests,
     sequence: { sequencer: ListedOrder },
     setupFiles: ["core/test/mutants/setup.ts"],
-    // A property takes its time where others are at work.
+    // A property takes long on a busy machine.
     testTimeout: 30_000,
   },
 })

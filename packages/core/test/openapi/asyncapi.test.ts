@@ -1,4 +1,4 @@
-/** The AsyncAPI document is valid, and the feed and webhooks send what it says. */
+/** The AsyncAPI document is valid and describes the messages from the feed and webhooks. */
 
 import { once } from "node:events"
 import specs from "@asyncapi/specs"
@@ -26,7 +26,7 @@ const realNow = Date.now
 const own = "payment.completed"
 const types: ReadonlyArray<string> = [...Object.values(knownEventTypes), own]
 
-/** The name that the document has for the type of an event. */
+/** Returns the document's name for an event type. */
 const nameOf = (type: string): string => (type === own ? "custom" : type)
 
 interface Message {
@@ -65,7 +65,7 @@ const transport = Layer.succeed(WebhookTransport, {
     }),
 })
 
-/** Causes an event of every type. */
+/** Causes one event for every type. */
 const causeAll = async ({ events, memberships, webhooks }: Tenure): Promise<void> => {
   const { id } = await webhooks.create({ projectId, url: "https://receiver.example/" })
   await webhooks.create({ projectId, url: "https://gone.example/" })
@@ -93,7 +93,7 @@ const causeAll = async ({ events, memberships, webhooks }: Tenure): Promise<void
   await webhooks.ping({ projectId, webhookId: id })
 }
 
-/** Reads the stream of a feed until it has had an event of every type. */
+/** Reads a feed's stream until every event type has come. */
 const follow = async (url: string, token: string): Promise<void> => {
   const headers = { accept: "text/event-stream", authorization: `Bearer ${token}` }
   const response = await fetch(`${url}/v2/projects/${projectId}/events?after=start`, { headers })
@@ -112,7 +112,7 @@ const follow = async (url: string, token: string): Promise<void> => {
   }
 }
 
-/** Sends frames by WebSocket, and keeps what comes until a frame of one of the types has come. */
+/** Sends frames by WebSocket, and records frames until one with a given type arrives. */
 const talk = async (
   url: string,
   token: string,
@@ -147,7 +147,7 @@ beforeAll(async () => {
   await tenure.memberships.createProject(projectId)
   const { token } = await tenure.apiKeys.issue({ projects: [projectId] })
   await causeAll(tenure)
-  // The time of the reminder has come.
+  // The reminder is due.
   vi.spyOn(Date, "now").mockImplementation(() => realNow() + 2 * minute)
   await follow(server.url, token)
   const subscribe = { type: "subscribe", project: projectId }
@@ -173,7 +173,7 @@ afterAll(() => void vi.restoreAllMocks())
 
 describe("the AsyncAPI document", () => {
   it("is one by the schema of AsyncAPI", () => {
-    // It has the schema of schemas, too.
+    // It contains the meta-schema, too.
     const ajv = new Ajv({ strict: false, meta: false, validateSchema: false })
     formats.default(ajv)
     const schema = JSON.parse(JSON.stringify(specs.schemas["3.0.0"]))
@@ -182,7 +182,7 @@ describe("the AsyncAPI document", () => {
   })
 
   it("has no problem by the recommended rules of Redocly", async () => {
-    // Requests to webhooks are signed, for which there is no scheme.
+    // Requests to webhooks are signed, and AsyncAPI has no scheme for signatures.
     const rules = { "security-defined": "off" } as const
     const config = await createConfig({ extends: ["recommended"], rules })
     const problems = await lintFromString({ source, absoluteRef: "/asyncapi.json", config })
@@ -200,10 +200,10 @@ describe("the AsyncAPI document", () => {
   })
 })
 
-// Only events of requests that are traced have it.
+// Only events from traced requests have it.
 const sometimes = "traceparent"
 
-/** The names of the fields that a value always has, at any depth. */
+/** Returns the names of a value's required fields, at any depth. */
 const fieldsOf = (value: unknown): ReadonlyArray<string> =>
   typeof value === "object" && value !== null
     ? Object.entries(value)
@@ -223,7 +223,7 @@ describe.each([
       expect(validate(message?.payload ?? {}, one?.payload)).toBe("")
       expect(validate(message?.headers ?? {}, one?.headers ?? {})).toBe("")
     }
-    // The example has all fields, of which an event may have some.
+    // The example has all fields; an event may omit some.
     expect(fieldsOf(example?.payload)).toEqual(expect.arrayContaining([...fieldsOf(sent?.payload)]))
   })
 

@@ -1,4 +1,4 @@
-/** An instance of Tenure whose responses are checked before they are sent. */
+/** A Tenure instance with responses checked before they are sent. */
 
 import type { Tenure } from "@tenure/core"
 import type { Mountable } from "@tenure/core/adapter"

@@ -1,4 +1,4 @@
-/** Clients that are generated from the document compile, know the types of operations, and work with a server. */
+/** Clients generated from the document compile, have the operations' types, and work with a server. */
 
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -14,7 +14,7 @@ import { type Options, generate } from "orval"
 import ts from "typescript"
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest"
 
-/** The document as the generators get it; some of them change it. */
+/** Copies the document for each generator, because some change it. */
 const copy = () => JSON.parse(JSON.stringify(openApi()))
 
 let folder: string
@@ -25,7 +25,7 @@ beforeAll(async () => {
 
 afterAll(() => rm(folder, { recursive: true }))
 
-/** Compiles a program, and returns what is wrong with it and with what it imports. */
+/** Compiles a program, and returns the errors in it and its imports. */
 const problemsOf = async (
   program: string,
   path = join(folder, "program.ts"),
@@ -74,7 +74,7 @@ const start = async () => {
   return { url: server.url, token }
 }
 
-/** What a program finds that creates a project whose id needs encoding, and two members in it. */
+/** A program's expected results. It creates a project, whose id needs encoding, and two members in it. */
 const found = {
   created: "shop/1",
   granted: "2098-01-01T00:00:00.000Z",
@@ -90,7 +90,7 @@ const found = {
 
 const names = { project: "shop/1", user: "1001" }
 
-/** Lines of an import, for a user id that needs encoding. */
+/** Import lines for a user id that needs encoding. */
 const lines = '{"user_id":"a+b@shop.example","end_date":"2099-01-01T00:00:00.000Z"}\n'
 
 const run = async (path: string): Promise<unknown> => {

@@ -1,4 +1,4 @@
-/** Every response of the suite of adapters is as documented, and all that is documented is seen. */
+/** Every response in the adapter suite is as documented, and every documented response is seen. */
 
 import { createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
@@ -24,7 +24,7 @@ adapterSuite("as documented", {
 
 const inProgress = "a first request must hang in the store; the tests of stores cause it"
 
-/** The responses that no test here causes, and why. */
+/** The responses no test here causes, with reasons. */
 const unseen: Readonly<Record<string, string>> = {
   "memberships.extendAll 409": inProgress,
   "memberships.end 409": inProgress,

@@ -1,4 +1,4 @@
-/** Checks responses by the OpenAPI document, and keeps what has been seen. */
+/** Checks responses by the OpenAPI document, and records the seen ones. */
 
 import type { ApiRequest, ApiResponse } from "@tenure/core/adapter"
 import { type Operation, makeRoutes } from "@tenure/core/internal"
@@ -9,7 +9,7 @@ import * as Predicate from "effect/Predicate"
 
 const document = openApi()
 
-/** Closes every object, so that a property that is not documented is a mismatch. */
+/** Closes every object schema, so that an undocumented property is a mismatch. */
 const close = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(close)
   if (!Predicate.isObject(value)) return value
@@ -25,7 +25,7 @@ const ajv = new Ajv2020({ strict: false, allErrors: true })
 formats.default(ajv)
 ajv.addSchema({ $id: "openapi", components: close(document.components) })
 
-// By schema: to write one as text for each response would take most of the time.
+// By schema object, because printing a schema for each response would take most of the time.
 const compiled = new WeakMap<object, ValidateFunction>()
 
 const compile = (schema: object): ValidateFunction => {
@@ -36,7 +36,7 @@ const compile = (schema: object): ValidateFunction => {
   return validate
 }
 
-/** Returns what is wrong with a value by the schema at a place in the document. */
+/** Returns a message if a value does not match a schema in the document. */
 const faultOf = (schema: object, value: unknown): string | undefined => {
   const validate = compiled.get(schema) ?? compile(schema)
   return validate(value) ? undefined : ajv.errorsText(validate.errors)
@@ -44,7 +44,7 @@ const faultOf = (schema: object, value: unknown): string | undefined => {
 
 const routes = makeRoutes("all")
 
-/** Returns the operations that a request may be for: that of its method, or all of its path. */
+/** Returns a request's possible operations: the one with its method, or all on its path. */
 const operationsOf = (request: ApiRequest, basePath: string): ReadonlyArray<Operation> => {
   const methods = routes.match(request.path, basePath)?.value
   if (methods === undefined) return []
@@ -60,7 +60,7 @@ const operations = new Map(
 
 const nameOf = ($ref: string): string => $ref.slice($ref.lastIndexOf("/") + 1)
 
-/** Returns the documented response of an operation with a status. */
+/** Returns an operation's documented response with a status. */
 const documented = (operation: string, status: number) => {
   const response = operations.get(operation)?.responses[String(status)]
   return response !== undefined && "$ref" in response
@@ -82,10 +82,10 @@ const parse = (text: string): unknown => {
 // Every response has these, and documents need not name them (OpenAPI 3.1, 4.8.17).
 const unnamed = new Set(["content-type", "cache-control", "x-accel-buffering"])
 
-// What the pages of the documentation have besides.
+// Additional headers on the documentation pages.
 const ofPages = new Set(["content-security-policy", "referrer-policy", "x-content-type-options"])
 
-/** Returns what is wrong with a response of an operation. */
+/** Returns the mismatches in an operation's response. */
 const faultsOf = (operation: string, { body, headers, status }: ApiResponse) => {
   const response = documented(operation, status)
   if (response === undefined) return ["is not documented"]
@@ -118,15 +118,15 @@ const faultsOf = (operation: string, { body, headers, status }: ApiResponse) => 
   ]
 }
 
-/** The operations and statuses that were seen, such as `memberships.extend 200`. */
+/** The seen operations and statuses, such as `memberships.extend 200`. */
 export const seen = new Set<string>()
 
-/** What was wrong with responses. */
+/** The mismatches in responses. */
 export const faults = new Set<string>()
 
 /** Checks a response. */
 export const check = (request: ApiRequest, basePath: string, response: ApiResponse): void => {
-  // A path that is left out by an option is none of the document's.
+  // The document does not describe paths disabled by an option.
   if (typeof response.body === "string" && response.body.includes('"ROUTE_NOT_FOUND"')) return
   for (const operation of operationsOf(request, basePath)) {
     seen.add(`${operation} ${response.status}`)
@@ -136,13 +136,13 @@ export const check = (request: ApiRequest, basePath: string, response: ApiRespon
   }
 }
 
-/** Every operation and status that the document has. */
+/** Every operation and status in the document. */
 export const all: ReadonlyArray<string> = [...operations.values()].flatMap(
   ({ operationId, responses }) =>
     Object.keys(responses).map((status) => `${operationId} ${status}`),
 )
 
-/** Returns what is wrong with the examples of the document. */
+/** Returns the mismatches in the document's examples. */
 export const faultsOfExamples = (): ReadonlyArray<string> => {
   const contents = [
     ...[...operations.values()].flatMap(({ operationId, requestBody, responses }) => [

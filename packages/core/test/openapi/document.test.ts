@@ -44,7 +44,7 @@ describe("the OpenAPI document", () => {
         return [...codes].map(([, code]) => `${status} ${code}`)
       }),
     )
-    // No operation answers a path that the API does not have.
+    // No operation answers an unknown path.
     const { RouteNotFound: _path, UpgradeRequired: _upgrade, ...errors } = apiErrors
     const expected = Object.values(errors).map(({ code, status }) => `${status} ${code}`)
     expect(new Set(documented)).toEqual(new Set(expected))

@@ -1,4 +1,4 @@
-/** Causes the errors that do not depend on what an operation does, for every operation. */
+/** Causes the errors common to all operations, for every operation. */
 
 import { type Tenure, type TenureOptions, createTenure } from "@tenure/core"
 import type { ApiRequest, ArrivedBody } from "@tenure/core/adapter"
@@ -41,7 +41,7 @@ const sending = async (
   const { handle } = checked(tenure)
   await use(async (more, project) => {
     for (const operation of operations) {
-      // One of the operations deletes it.
+      // One operation deletes it.
       if (project !== undefined) await tenure.memberships.createProject(project)
       await handle(requestFor(operation, more))
     }

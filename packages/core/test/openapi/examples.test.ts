@@ -1,4 +1,4 @@
-/** The examples of requests work as they are, on a server that has what they are about. */
+/** The request examples work unchanged, on a server with the resources in them. */
 
 import { type Tenure, createTenure } from "@tenure/core"
 import type { PathParameter } from "@tenure/core/internal"
@@ -21,7 +21,7 @@ type Given = (typeof operations)[number]
 
 type Ids = Partial<Record<PathParameter, string>>
 
-/** Fills in the ids of a path: those given, and the examples of others. */
+/** Fills in a path's ids: the given ones, and examples for others. */
 const pathOf = ({ parameters, path }: Given, ids: Ids): string => {
   const examples = parameters.flatMap(({ example, in: place, name }) =>
     place === "path" ? [[name, String(example)]] : [],
@@ -30,7 +30,7 @@ const pathOf = ({ parameters, path }: Given, ids: Ids): string => {
   return path.replaceAll(/{(\w+)}/g, (_, name: string) => values[name])
 }
 
-/** Makes the request that the examples of an operation show. */
+/** Makes the request in an operation's examples. */
 const requestOf = (operation: Given, ids: Ids, token: string) => {
   const headers = operation.parameters.flatMap(({ example, in: place, name }) =>
     place === "header" ? [[name, String(example)]] : [],
@@ -51,7 +51,7 @@ const requestOf = (operation: Given, ids: Ids, token: string) => {
   }
 }
 
-/** The example of the response of an operation that succeeds. */
+/** Returns the example for an operation's success. */
 const exampleOf = ({ responses }: Given): unknown => {
   const success = responses["200"]
   if (success === undefined || "$ref" in success) return undefined
@@ -63,7 +63,7 @@ const transport = Layer.succeed(WebhookTransport, {
   send: () => Effect.succeed({ status: 204, retryAfter: undefined, body: "" }),
 })
 
-/** Makes what the examples are about. Returns the ids that the server chose, and a token. */
+/** Creates the resources in the examples. Returns the server's ids, and a token. */
 const seed = async ({ apiKeys, events, memberships, webhooks }: Tenure) => {
   const projectId = "demo"
   await memberships.createProject(projectId)
@@ -83,7 +83,7 @@ const seed = async ({ apiKeys, events, memberships, webhooks }: Tenure) => {
   return { ids, token }
 }
 
-/** Runs a test on a server of its own. */
+/** Runs a test on its own server. */
 const onServer = async (
   use: (url: string, seeded: Awaited<ReturnType<typeof seed>>) => unknown,
 ) => {

@@ -1,4 +1,4 @@
-/** The document has no errors and no warnings in the linters that people use. */
+/** The document has no errors and no warnings in popular linters. */
 
 import { createConfig, lintFromString } from "@redocly/openapi-core"
 import { validate } from "@scalar/openapi-parser"

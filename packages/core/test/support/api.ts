@@ -1,4 +1,4 @@
-/** Tenure on stores in memory, with the project `p1` and an admin who sends requests to its API. */
+/** Tenure on memory stores, with project `p1` and an admin's requests to its API. */
 
 import { memory } from "@tenure/memory"
 import type { ApiRequest } from "../../src/http/request.ts"
@@ -10,7 +10,7 @@ export const startApi = async (options: Partial<CreateTenureOptions> = {}) => {
   const tenure = await createTenure({ stores: memory(), ...options })
   await tenure.memberships.createProject("p1")
   const { token } = await tenure.apiKeys.issue({ projects: "all", role: "admin" })
-  /** Sends a request, whose body is JSON, or text in lines. */
+  /** Sends a request with a JSON or NDJSON body. */
   const send = (
     method: string,
     target: string,

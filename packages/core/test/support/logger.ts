@@ -1,4 +1,4 @@
-/** A logger of a host that keeps what it is given. */
+/** A host logger that records its entries. */
 
 import type { Fields, HostLogger } from "../../src/telemetry/host-logger.ts"
 

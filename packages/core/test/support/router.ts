@@ -1,4 +1,4 @@
-/** The harness of the adapter suite for Effect's router on its Node server. */
+/** The adapter suite's harness for Effect's router on its Node server. */
 
 import { createServer } from "node:http"
 import { NodeHttpServer } from "@effect/platform-node"
@@ -38,7 +38,7 @@ const parser = HttpRouter.middleware(
   { global: true },
 )
 
-/** Starts the router on a port of its own. */
+/** Starts the router on its own port. */
 export const routerHarness: AdapterHarness = {
   start: async (options, { isBehindParser, path }) => {
     const api = tenureRouterLayer()

@@ -1,4 +1,4 @@
-/** Tests whose body is a generator of effects, with a scope of their own and the clock of tests. */
+/** Tests written as effect generators, each with its own scope and the test clock. */
 
 import { it } from "@effect/vitest"
 import * as Effect from "effect/Effect"

@@ -1,4 +1,4 @@
-/** A transport of webhooks that keeps what it is to send, and answers as a test says. */
+/** A webhook transport that records requests, and answers as a test says. */
 
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"

@@ -18,7 +18,7 @@ const request = {
   remoteAddress: undefined,
 }
 
-/** Has a request answered, and returns what is logged. */
+/** Answers a request, and returns the log entries. */
 const entriesOf = async (
   options: Partial<CreateTenureOptions>,
   requests: ReadonlyArray<ApiRequest> = [request],

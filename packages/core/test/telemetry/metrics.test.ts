@@ -113,7 +113,7 @@ describe("metrics", () => {
     await tenure.memberships.extend({ ...member, endDate })
     const failing = async (userId: string) =>
       expect(tenure.memberships.extend({ ...member, userId, endDate })).rejects.toBeDefined()
-    // The store has answered that there is no such member.
+    // "No such member" is an answer, and so not an outage.
     await failing("2")
     answer = Effect.fail(new StoreUnavailable({ cause: "down" }))
     await failing("1001")
@@ -147,7 +147,7 @@ describe("metrics", () => {
       await tenure.webhooks.create({ projectId: "p1", url: `https://example.com/${path}` })
     }
     await tenure.events.publish({ projectId: "p1", type: "a.b", data: {} })
-    // The others are told that one is gone.
+    // The 410 response disables one webhook, and the others receive that event.
     await tenure.flush()
     const series = await metric("tenure_webhook_attempt_duration_seconds")
     const seen = series.map(({ labels, value }) => [
@@ -165,7 +165,7 @@ describe("metrics", () => {
     expect(await metric("tenure_webhook_disabled")).toEqual([{ labels: {}, value: 1 }])
   })
 
-  /** The refusals that are counted in a registry of its own. */
+  /** Returns the refusals counted in their own registry. */
   const refusalsOf = async (
     count: (context: Context.Context<never>) => void,
   ): Promise<ReadonlyArray<Series> | undefined> => {

@@ -1,5 +1,5 @@
 declare module "parse-prometheus-text-format" {
-  /** Parses text in the format of Prometheus. Throws a `SyntaxError` if it is invalid. */
+  /** Parses the Prometheus text format. Throws a `SyntaxError` if the text is invalid. */
   export default function parse(text: string): ReadonlyArray<{
     readonly name: string
     readonly help: string

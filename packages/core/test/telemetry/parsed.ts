@@ -1,15 +1,15 @@
 import parse from "parse-prometheus-text-format"
 
-/** A series of metrics as Prometheus reads them: its attributes, and its value or its number of values. */
+/** A metric series as Prometheus reads it: its attributes, and its value or its observation count. */
 export interface Series {
   readonly labels: Readonly<Record<string, string>>
   readonly value: number
 }
 
-// The parser knows no histograms with labels: their parts are metrics of their own.
+// The parser does not support labels on histograms: their parts become separate metrics.
 const ofHistograms = /^# TYPE (\S+) histogram$/gm
 
-/** Reads text in the format of Prometheus: the series of each metric. A histogram has its counts. */
+/** Reads each metric's series from the Prometheus text format. A histogram has its counts. */
 export const parsed = (text: string): ReadonlyMap<string, ReadonlyArray<Series>> => {
   const all = new Map<string, Array<Series>>()
   for (const { metrics, name } of parse(text.replaceAll(ofHistograms, ""))) {

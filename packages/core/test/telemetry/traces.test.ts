@@ -62,7 +62,7 @@ const extend = (headers?: ApiRequest["headers"]) =>
     headers,
   )
 
-/** The spans that have ended, as they are read in the tests. */
+/** Returns the ended spans in a form for the tests. */
 const spans = () =>
   exporter.getFinishedSpans().map((span) => ({
     name: span.name,
@@ -219,7 +219,7 @@ describe("a tracer of OpenTelemetry", () => {
 
   it("must be one", async () => {
     const options = { stores: memory(), tracer: trace }
-    // @ts-expect-error: the entry point of the API is no tracer.
+    // @ts-expect-error: the API's entry point is no tracer.
     await expect(createTenure(options)).rejects.toMatchObject({ field: "tracer" })
   })
 })

@@ -1,4 +1,4 @@
-/** How many deliveries to claim, for whom, and when. */
+/** The claim budget: for a process, a project and a webhook, at any time. */
 
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
@@ -21,7 +21,7 @@ import { maxAttemptsOfWebhook } from "../../src/webhooks/outbox.ts"
 import { WebhookId } from "../../src/webhooks/webhook.ts"
 
 describe("the concurrency of a webhook", () => {
-  /** The concurrency after attempts, of which each has succeeded or failed. */
+  /** Returns the concurrency after successful and failed attempts. */
   const after = (attempts: ReadonlyArray<boolean>): number =>
     attempts.reduce(
       (concurrency, succeeded) =>
@@ -161,7 +161,7 @@ describe("the queue of a webhook", () => {
 })
 
 describe("the room for more attempts", () => {
-  /** The room where none of the attempts is for a failing webhook. */
+  /** Returns the claim budget without attempts for failing webhooks. */
   const roomFor = (all: number, most: number, queued = 0) =>
     claimBudget({ all, failing: 0, queued }, most)
 

@@ -1,4 +1,4 @@
-/** What a webhook's activity shows, compared with counting and sorting the attempts themselves. */
+/** A webhook's activity, compared with counting and sorting the attempts themselves. */
 
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"

@@ -95,7 +95,7 @@ const settlements = {
 } as const
 const allRoom: Room = { limit: 1000, failing: 1000, perProject: 1000, ahead: new Map() }
 
-/** Queues, what of them is claimed, how many deliveries were added, and those that have ended. */
+/** Makes queues, and records the claimed, added and ended deliveries. */
 const makeWorld = () => {
   const queues = makeDeliveryQueues<Queued>()
   const claimed: Array<ClaimedDelivery<Queued>> = []
@@ -172,7 +172,7 @@ const makeWorld = () => {
 
 type World = ReturnType<typeof makeWorld>
 
-/** Claims, and checks what is promised of a claim. */
+/** Claims, and checks every promise about claims. */
 const checkedClaim = (world: World, options: Room): void => {
   const { claim, openOf, pass } = world
   const { claimed, nextDueMillis } = claim(options)
@@ -198,11 +198,11 @@ const checkedClaim = (world: World, options: Room): void => {
       expect(Math.min(...ofMember.map(({ order }) => order))).toBe(delivery.order)
     }
   }
-  // The bucket of a rate holds a quarter of it.
+  // A rate's token bucket holds a quarter of the rate.
   const rated = claimed.map(({ queue }) => queue.webhook).filter(({ rate }) => rate)
   expect(new Set(rated).size).toBe(rated.length)
   if (nextDueMillis === 0) return
-  // There is nothing more until the time that it tells.
+  // There is nothing more until `nextDueMillis`.
   const again = { ...options, failing, ahead: new Map() }
   expect(claim(again).claimed).toEqual([])
   if (nextDueMillis === undefined) return
@@ -244,7 +244,7 @@ const drain = (world: World): void => {
     for (const one of claimed) world.settle(one, "Delivered")
     if (claimed.length > 0) continue
     if (nextDueMillis === undefined) return
-    // No claim is left whose lease might expire.
+    // No claim with an expiring lease is left.
     expect(nextDueMillis).toBeLessThanOrEqual(retryMillis)
     world.pass(nextDueMillis)
   }

@@ -1,4 +1,4 @@
-/** When a dispatcher claims, what waits in it, and how webhooks and projects share it. */
+/** A dispatcher's claims, its queue, and its division among webhooks and projects. */
 
 import { describe, expect, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
@@ -27,7 +27,7 @@ import {
   url,
 } from "./dispatching.ts"
 
-/** A receiver that takes a time for each request, and the most requests that it had at the same time. */
+/** Makes a receiver that answers after `millis`, and records its most concurrent requests. */
 const slow = (millis: number, answerOf: Receiver = () => status(200)) => {
   let open = 0
   const seen = { most: 0 }
@@ -43,7 +43,7 @@ const slow = (millis: number, answerOf: Receiver = () => status(200)) => {
   return { receiver, seen }
 }
 
-/** Lets time pass in steps, so that attempts follow each other. */
+/** Lets time pass in steps, because attempts follow each other. */
 const passSteps = (millis: number, steps: number) =>
   Effect.forEach(Array.from({ length: steps }), () => pass(millis), { discard: true })
 
@@ -91,7 +91,7 @@ describe("a webhook that receives", () => {
     const ids = sent.flatMap((request) =>
       request.url === url ? [request.headers["webhook-id"]] : [],
     )
-    // Each once, and again those that hung.
+    // Each once, and the hung ones again.
     expect([new Set(ids).size, ids.length]).toEqual([350, 350 + 16])
     expect(yield* statesOf(webhook)).toEqual(["delivered"])
   })
@@ -148,7 +148,7 @@ describe("a dispatcher", () => {
       return calls.claim - before
     })
     expect(yield* claimsForOne).toBe(1)
-    // The time of the next attempt is known only afterwards.
+    // The next attempt's time is known only afterwards.
     expect(yield* claimsForOne).toBe(2)
   })
 
@@ -233,7 +233,7 @@ describe("fairness", () => {
       yield* Effect.forEach(projects, publishTo)
       yield* settled
       expect(sent).toHaveLength(4)
-      // Every webhook has failed once, and each has a retry that is due.
+      // Every webhook has failed once, and each has a retry due.
       yield* pass("40 seconds")
       yield* addWebhookTo(otherUrl)
       const before = sent.length

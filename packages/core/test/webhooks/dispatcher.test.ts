@@ -1,4 +1,4 @@
-/** Deliveries from an event to the last attempt, and what ends them earlier. */
+/** Deliveries from an event to the last attempt, and reasons for an earlier end. */
 
 import { inspect } from "node:util"
 import { describe, expect, it } from "@effect/vitest"
@@ -215,7 +215,7 @@ test("a ping is sent to one webhook only", function* ({ sent }) {
 
 type Line = Readonly<Record<string, unknown>>
 
-/** Collects what is logged meanwhile. */
+/** Collects log lines. */
 const logging = (lines: Array<Line>) =>
   Logger.layer([
     Logger.make(({ fiber, message }) => {
@@ -224,7 +224,7 @@ const logging = (lines: Array<Line>) =>
     }),
   ])
 
-/** Collects the events that the host is told of. */
+/** Collects the events passed to the host. */
 const telling = (told: Array<Event>) => hooksLayer({ onEvent: (event) => void told.push(event) })
 
 it.effect("no attempt logs a secret of its webhook, however it ends", () => {
@@ -239,7 +239,7 @@ it.effect("no attempt logs a secret of its webhook, however it ends", () => {
     Effect.never,
     status(500),
   ]
-  // The clock does not wait for WebCrypto, which signs.
+  // Signing uses WebCrypto, and the test clock does not wait for it.
   const logged = (text: string) =>
     Effect.repeat(pass("5 seconds"), { until: () => lines.join().includes(text) })
   return dispatching(

@@ -1,4 +1,4 @@
-/** A dispatcher with scripted receivers and stores that can be disrupted, on the test clock. */
+/** A dispatcher with scripted receivers and disruptible stores, on the test clock. */
 
 import { it } from "@effect/vitest"
 import { memory } from "@tenure/memory"
@@ -53,9 +53,9 @@ interface Sent extends TransportRequest {
 }
 
 /**
- * The response of a receiver to its n-th request, counted from 1.
+ * A receiver's response to its n-th request, counted from 1.
  *
- * @param onResponse - tells that the status has arrived
+ * @param onResponse - called when the status arrives
  */
 export type Receiver = (
   n: number,
@@ -69,7 +69,7 @@ export const unavailable = Effect.fail(new StoreUnavailable({ cause: "down" }))
 
 type Disruption = Effect.Effect<void, StoreUnavailable>
 
-/** What happens before the operations of an outbox. */
+/** Disruptions before outbox operations. */
 interface Disruptions {
   claim: Disruption
   /** Happens after a claim instead. */
@@ -87,21 +87,21 @@ const makeWorld = () => {
   }
   return {
     sent: Array<Sent>(),
-    /** The URLs of aborted requests. */
+    /** The aborted requests' URLs. */
     aborted: Array<string>(),
     /** How often the outbox was asked. */
     calls: { claim: 0, settle: 0 },
-    /** The events in the order of their claims. */
+    /** The events in claim order. */
     claimed: Array<EventId>(),
     /** Tests change them as they run. */
     disruptions,
   }
 }
 
-/** What a test sees and changes. */
+/** The state a test sees and changes. */
 export type World = ReturnType<typeof makeWorld>
 
-/** The receivers of webhooks by URL; all others respond with 200. */
+/** The webhooks' receivers by URL; all others respond with 200. */
 export class Receivers extends Context.Service<Receivers, Map<string, Receiver>>()(
   "@tenure/core/test/Receivers",
 ) {}
@@ -145,7 +145,7 @@ const disruptedOutbox = ({ calls, claimed, disruptions }: World) =>
     })),
   )
 
-// WebCrypto's operations run on threads of their own, which no number of turns of the event loop waits for.
+// WebCrypto's operations run on their own threads, and no number of event loop turns waits for these.
 const running = new Set<Promise<unknown>>()
 
 const watch = (operation: Promise<unknown>): void => {
@@ -177,7 +177,7 @@ export const makeScene = (base: Stores = memory()) => {
   return {
     world,
     transport: scriptedTransport(world, receivers),
-    // Stores encrypt, too: what they are doing is waited for as well.
+    // Stores encrypt, too, so their WebCrypto operations are waited for as well.
     stores: Layer.merge(
       Layer.provideMerge(disruptedOutbox(world), base),
       Layer.succeed(Receivers, receivers),
@@ -196,7 +196,7 @@ const withProject = Layer.effectDiscard(
   }),
 )
 
-/** The stores of a scene with a project, and the services of a dispatcher on them. */
+/** Returns a scene's stores with a project, and a dispatcher's services on them. */
 export const arrange = ({ stores, ...options }: Options = {}) => {
   const scene = makeScene(stores)
   const dispatcher = Setting.parse(dispatcherOptions, { retrySchedule, ...options })
@@ -247,7 +247,7 @@ export const addWebhookTo = Effect.fnUntraced(function* (
 
 export const addWebhook = (receiver?: Receiver) => addWebhookTo(url, receiver)
 
-/** Publishes an event of a project. */
+/** Publishes an event in a project. */
 export const publishTo = (project: ProjectId) =>
   Effect.flatMap(Events, (events) =>
     events.publish({ projectId: project, type: "payment.completed", data: { amount: 5 } }),
@@ -259,7 +259,7 @@ export const publishMany = (count: number) => Effect.replicateEffect(publish, co
 
 const turns = Effect.forEach(Array.from({ length: 50 }), () => Effect.yieldNow, { discard: true })
 
-/** Lets fibers run until all of them wait, and none of them for WebCrypto. */
+/** Lets fibers run until all wait, and none for WebCrypto. */
 export const settled = Effect.andThen(
   turns,
   Effect.whileLoop({
@@ -282,6 +282,6 @@ export const deliveriesOf = ({ id }: { readonly id: WebhookId }) =>
     outbox.deliveries({ projectId, webhookId: id }, { limit: 100 }),
   )
 
-/** The states that the deliveries of a webhook have. */
+/** Returns the states among a webhook's deliveries. */
 export const statesOf = (webhook: { readonly id: WebhookId }) =>
   Effect.map(deliveriesOf(webhook), (all) => [...new Set(all.map(({ state }) => state))])

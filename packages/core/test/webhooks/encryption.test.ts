@@ -81,7 +81,7 @@ describe("an encrypted secret", () => {
       expect(yield* open(stored)).toBe(secret)
       // From the cache.
       expect(yield* open(stored)).toBe(secret)
-      // Nor is it read as the secret of another webhook or project.
+      // Nor is it read as another webhook's or project's secret.
       const webhookId = WebhookId("0e9bfa3c-0000-4000-8000-000000000002")
       expect(yield* refusal(stored, { ...owner, webhookId })).toContain("not encrypted")
       expect(yield* refusal(stored, { ...owner, projectId: ProjectId("p2") })).toContain("not enc")
@@ -223,7 +223,7 @@ describe("webhooks with encryption", () => {
   const stores = storesWith(first)
   const context = { origin: hostOrigin, at: 0 }
 
-  /** Stores a secret of a webhook that no key of the tests decrypts. */
+  /** Stores a webhook's secret so that no key in the tests decrypts it. */
   const breakSecret = (webhookId: WebhookId, secretOf: string) =>
     WebhookStore.use((store) => {
       const rotation = { secret: StoredSecret(secretOf), previousUntil: 0 }

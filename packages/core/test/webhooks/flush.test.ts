@@ -23,7 +23,7 @@ import {
   unavailable,
 } from "./dispatching.ts"
 
-/** Returns a function that declares a test in a process that delivers by itself, or does not. */
+/** Returns a function to declare tests in a process with or without a dispatcher. */
 const testsOf =
   (dispatch: boolean) =>
   (name: string, body: (world: World) => Effect.fn.Return<void, unknown, Services | Receivers>) => {

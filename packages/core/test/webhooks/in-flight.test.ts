@@ -12,7 +12,7 @@ const other = WebhookId("00000000-0000-4000-8000-000000000002")
 
 const turns = Effect.forEach([1, 2, 3], () => Effect.yieldNow)
 
-/** Attempts that last until they are answered, and a record of what became of claims, by their leases. */
+/** Makes attempts that last until answered, and records each claim's fate by lease. */
 const attempts = Effect.gen(function* () {
   const fork = Effect.runForkWith(yield* Effect.context())
   const answers = new Map<string, Deferred.Deferred<boolean>>()
@@ -77,7 +77,7 @@ const attempts = Effect.gen(function* () {
         ? Effect.die(`${lease} is not in flight`)
         : Effect.andThen(Deferred.succeed(waiting, succeeded), turns)
     })
-  /** Keeps the settlement of a claim from ending until the returned effect runs. */
+  /** Keeps a claim's settlement from ending until the returned effect runs. */
   const hold = (lease = "") => {
     const settled = Deferred.makeUnsafe<void>()
     settling.set(lease, settled)

@@ -1,4 +1,4 @@
-/** Which events are sent again, and how pages follow each other: on a log of which a page reads two events. */
+/** Replayed events, and the order between pages, on a log read in pages with two events. */
 
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"

@@ -21,7 +21,7 @@ import {
   verifySignatureAsymmetric,
 } from "../../src/webhooks/signature.ts"
 
-// The test vectors of the reference implementations.
+// The reference implementations' test vectors.
 const secret = WebhookSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 const message = {
   id: "msg_p5jXN8AQM9LWM0D4loKWxJek",
@@ -47,7 +47,7 @@ const notification = { headers: headers(v1), body: message.body, now }
 const reasonOf = (verdict: Result.Result<unknown, VerificationError>) =>
   Result.isFailure(verdict) ? verdict.failure.reason : "verified"
 
-/** Passes values of any type, as JavaScript without types does. */
+/** Passes values with any type, as untyped JavaScript does. */
 const untyped = (value: unknown) => JSON.parse("{}", () => value)
 
 /** Verifies the notification after a change. */
@@ -142,7 +142,7 @@ describe("v1", () => {
 })
 
 describe("a notification is refused", () => {
-  /** Changes of a property, one for each value. */
+  /** Returns changes to a property, one for each value. */
   const having = (name: string, ...values: ReadonlyArray<unknown>) =>
     values.map((value) => ({ [name]: value }))
   const field = (name: string, ...values: ReadonlyArray<unknown>) =>
@@ -344,7 +344,7 @@ describe("only a signature by one of the given keys verifies", () => {
   ])("so the Ed25519 key %s, with which forgeries verify, is refused", async (hex) => {
     const key = `whpk_${Buffer.from(hex, "hex").toString("base64")}`
     expect(VerificationKey.is(key)).toBe(false)
-    // With s = 0 and R the neutral point, the equation holds for a fraction of all messages.
+    // With s = 0 and R the neutral point, the equation holds for some messages.
     const signature = Buffer.alloc(64)
     signature[0] = 1
     const forged = headers(`v1a,${signature.toString("base64")}`)

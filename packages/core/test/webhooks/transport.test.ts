@@ -1,4 +1,4 @@
-/** The addresses and URLs that webhooks may have, and the transport by fetch. */
+/** Permitted webhook addresses and URLs, and the transport by fetch. */
 
 import { once } from "node:events"
 import type * as Http from "node:http"
@@ -31,14 +31,14 @@ const policyLayer = (allowedNetworks: ReadonlyArray<string>) =>
 
 const isPublicText = (text: string) => isPublic(NetAddress.ipFromStringUnsafe(text))
 
-/** Tells whether the host of a URL is permitted, in the spelling of `URL.hostname`. */
+/** Tells whether a URL's host is permitted, as spelled by `URL.hostname`. */
 const permits = (url: string, ...allowedNetworks: ReadonlyArray<string>): boolean =>
   AddressPolicy.useSync((policy) => permitsHost(policy, new URL(url).hostname)).pipe(
     Effect.provide(policyLayer(allowedNetworks)),
     Effect.runSync,
   )
 
-/** The texts whose verdict differs from the expected one: none. */
+/** Returns the texts with an unexpected verdict: none. */
 const unlike = (expected: boolean, texts: string) =>
   texts.split(" ").filter((text) => isPublicText(text) !== expected)
 
@@ -140,7 +140,7 @@ describe("the host of a URL", () => {
     ["http://10.1.2.3/", "10.1.0.0/16", true],
     ["http://10.2.2.3/", "10.1.0.0/16", false],
     ["http://8.8.8.8/", "10.1.0.0/16", true],
-    // A mapped or translated address is permitted by what is inside, or by itself.
+    // A mapped or translated address is permitted by its inner address, or by itself.
     ["http://[::ffff:10.1.2.3]/", "10.1.0.0/16", true],
     ["http://[64:ff9b::10.1.2.3]/", "10.1.0.0/16", true],
     ["http://[64:ff9b:1::10.1.2.3]/", "10.1.0.0/16", true],
@@ -168,7 +168,7 @@ describe("the URL of a webhook", () => {
     permitsHost: () => true,
   }
 
-  /** Returns the URL, or the message of the error. */
+  /** Returns the URL, or the error's message. */
   const outcome = (input: unknown, rules: Partial<WebhookUrlRules> = {}): string =>
     Result.match(decodeWebhookUrl(input, { ...lenient, ...rules }), {
       onSuccess: (url) => url,
@@ -314,7 +314,7 @@ const fetching = <A, E>(
 
 const requestTo = (url: string): TransportRequest => ({ url, headers: {}, body: "{}" })
 
-/** Sends to a URL. Returns the status of the response, or the reason of the failure. */
+/** Sends to a URL. Returns the response's status, or the failure's reason. */
 const send = (url: string, request: Partial<TransportRequest> = {}, allowedNetworks = loopback) =>
   fetching(
     (transport) =>
@@ -427,7 +427,7 @@ describe("the fetch transport", () => {
   })
 })
 
-// No server decides how a runtime cuts a body, or what its fetch throws.
+// A server cannot control how a runtime cuts a body, or the errors from its fetch.
 describe("the fetch of a runtime", () => {
   afterEach(() => void vi.unstubAllGlobals())
 

@@ -1,4 +1,4 @@
-/** What follows an attempt: the rule, its schedule and the waits that a receiver asks for. */
+/** The verdict on an attempt: the rule, its schedule and the waits requested by a receiver. */
 
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
@@ -71,7 +71,7 @@ describe("the schedule", () => {
 
 const weekdays = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
 
-/** A date in the three formats of HTTP, of which the last two are obsolete. */
+/** Prints a date in HTTP's three formats; the last two are obsolete. */
 const spellings = (instant: number) => {
   const fixdate = new Date(instant).toUTCString()
   const [weekday = "", date = "", month = "", yyyy = "", time = ""] = fixdate.split(" ")
@@ -169,7 +169,7 @@ describe("Retry-After", () => {
     for (const field of [undefined, "", "soon", ...numbers, ...dates, zoned]) {
       expect([field, parseRetryAfter(field, now, 10 * year)]).toEqual([field, 0])
     }
-    // A year alone is a number of seconds.
+    // A year alone means seconds.
     expect(parseRetryAfter("2030", now, 10 * year)).toBe(2_030_000)
   })
 
@@ -212,10 +212,10 @@ const failures = fc
   .filter((status) => status === undefined || (status !== 410 && (status < 200 || status > 299)))
 const failed = fc.record({ endedAt: fc.constant(now), status: failures, retryAfter })
 
-/** Webhooks that have not been failing for long. */
+/** Generates webhooks without long failures. */
 const lately = anyStanding.map((standing) => ({ ...standing, failingSince: undefined }))
 
-/** The waits after an attempt: of the delivery, and of the webhook. */
+/** Returns the waits after an attempt: the delivery's and the webhook's. */
 const waits = (verdict: Verdict) =>
   verdict._tag === "Retry" ? verdict : { delayMillis: undefined, holdMillis: 0, ...verdict }
 

@@ -17,13 +17,13 @@ beforeAll(async () => {
 
 afterAll(() => tenure.close())
 
-/** Creates a webhook. Returns what names it. */
+/** Creates a webhook. Returns its project id and webhook id. */
 const addWebhook = async () => {
   const { id } = await tenure.webhooks.create({ projectId, url })
   return { projectId, webhookId: id }
 }
 
-/** Expects that an argument is refused, which the error names. */
+/** Expects a refusal with an error that names the argument. */
 const expectInvalid = (call: Promise<unknown>, field: string, message = expect.any(String)) =>
   expect(call).rejects.toMatchObject({ _tag: "InvalidInput", field, message })
 
@@ -167,7 +167,7 @@ describe("an event of the host", () => {
     }
   })
 
-  // What is around the data in the body.
+  // The fields around the data in the body.
   const around = makeEvent({
     id: EventId("00000000-0000-4000-8000-000000000001"),
     projectId: ProjectId(projectId),
