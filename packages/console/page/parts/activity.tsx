@@ -1,4 +1,4 @@
-/** Attempts to deliver: of a webhook by the quarter of an hour, and of a project by the minute. */
+/** Delivery attempts: a webhook's by quarter hour, and a project's by minute. */
 
 import type { WebhookActivity, WebhookHealth } from "@tenure/client"
 import { api } from "../lib/api.ts"
@@ -21,7 +21,7 @@ const height = 26
 
 const cellWidth = 10
 
-/** The attempts of a minute, or of a quarter of an hour. */
+/** The attempts in a minute or a quarter hour. */
 interface Attempts {
   readonly at: string
   readonly delivered: number
@@ -46,7 +46,7 @@ const countsOf = (all: ReadonlyArray<Attempts>) => ({
 const cellOf = (index: number, size = height): string =>
   `M${index * cellWidth} 0h${cellWidth - 2}v${size.toFixed(1)}h-${cellWidth - 2}z`
 
-/** The last 24 hours: a cell for each quarter of an hour, red as far as attempts have failed. */
+/** The last 24 hours: a cell for each quarter hour, red in proportion to failed attempts. */
 const Strip = ({ quarters }: Pick<WebhookActivity, "quarters">) => {
   const all = quarters.reduce(
     (sum, { delivered, failed }) => ({
@@ -122,7 +122,7 @@ export const Minutes = ({ of }: { readonly of: ReadonlyArray<Attempts> }) => (
   <Plot title="Deliveries a minute" unit="minute" isStacked {...countsOf(of)} />
 )
 
-/** A project's last hour, for those who may see it. */
+/** A project's last hour, if the role permits it. */
 export const ProjectHour = ({ project }: { readonly project: string }) => {
   const maySee = useSees("operator")
   const hour = useLoad(
@@ -139,7 +139,7 @@ export const ProjectHour = ({ project }: { readonly project: string }) => {
   )
 }
 
-/** How fast the webhooks of a project answer. */
+/** The response times of a project's webhooks. */
 export const AnswerTimes = (props: {
   readonly project: string
   readonly webhooks: Loading<ReadonlyArray<WebhookHealth>>

@@ -1,4 +1,4 @@
-/** The list of problems, each with one button. */
+/** The problem list, with one button for each problem. */
 
 import type { ComponentChildren } from "preact"
 import { Icon } from "./text.tsx"

@@ -1,4 +1,4 @@
-/** Moves the clock of a development server. */
+/** Moves a development server's clock. */
 
 import { useContext, useEffect, useRef, useState } from "preact/hooks"
 import { type Move, type ServerClock, askClock } from "../lib/clock.ts"
@@ -35,7 +35,7 @@ export const ClockControl = ({ days }: { readonly days: number }) => {
   useEffect(() => void ask(), [turn])
   useEffect(() => {
     if (!isPlaying) return undefined
-    // Each answer loads the screen again, which asks for the clock.
+    // Each answer reloads the screen, and the screen reads the clock.
     const timer = setInterval(renew, interval)
     return () => clearInterval(timer)
   }, [isPlaying])

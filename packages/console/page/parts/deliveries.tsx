@@ -81,7 +81,7 @@ const Exchange = ({ attempts, request }: ShownDelivery) => (
   </div>
 )
 
-/** A delivery of a list. */
+/** A delivery in a list. */
 export interface DeliveryItem {
   readonly delivery: Pick<Delivery, "attempts" | "due_at" | "state">
   readonly of: {
@@ -156,7 +156,7 @@ const Row = (props: DeliveryItem & { readonly isOpenFirst: boolean; readonly col
 
 /** Deliveries, folded up but for the first failure. */
 export const Deliveries = (props: {
-  /** The heading of the names. */
+  /** The heading above the names. */
   readonly what: string
   readonly items: ReadonlyArray<DeliveryItem>
 }) => {

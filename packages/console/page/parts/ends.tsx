@@ -1,4 +1,4 @@
-/** The ends of a project's memberships by day, and what an extension of all would change. */
+/** A project's end dates by day, and the effect of a bulk extension on them. */
 
 import type { EndCounts } from "@tenure/client"
 import { useState } from "preact/hooks"
@@ -39,12 +39,12 @@ export const useEnds = (project: string): Loading<EndCounts> =>
     { everyMillis: interval },
   )
 
-/** An extension of all, to try out. */
+/** A bulk extension to try out. */
 type WhatIf =
   | { readonly extend_by: string }
   | { readonly extend: string; readonly mode: "set" | "never_shorten" }
 
-/** Reads what was typed; `undefined` if it is not complete. */
+/** Reads the typed text; `undefined` if it is incomplete. */
 const readWhatIf = (kind: string, value: string): WhatIf | undefined => {
   if (kind === "by") return /^[1-9]\d{0,3}$/.test(value) ? { extend_by: `P${value}D` } : undefined
   const time = Date.parse(`${value}T00:00:00.000Z`)
@@ -114,7 +114,7 @@ const Picture = ({
 }) => {
   const today = of.at.slice(0, 10)
   const isOver = (day: string): boolean => day < today
-  // A bar is around the middle of its day.
+  // A bar is centered on noon.
   const middle = new Date(Date.parse(of.at) - dayMillis / 2).toISOString()
   return (
     <Plot
@@ -140,7 +140,7 @@ const Picture = ({
                 name: "with the extension",
                 tone: "wait" as const,
                 shape: "outline" as const,
-                // A bar of nothing would draw its outline.
+                // A bar for zero would draw its outline.
                 values: of.days.map((_, index) => then.days[index]?.ends || null),
               },
             ]),
@@ -155,7 +155,7 @@ const Picture = ({
   )
 }
 
-/** The counts, the picture, and what an extension would change. */
+/** The counts, the picture, and an extension's effect. */
 export const Ends = ({
   of,
   project,

@@ -33,7 +33,7 @@ export const TextField = ({
   </Field>
 )
 
-/** The fields of a webhook, with what they are so far. */
+/** A webhook's fields, with their present values. */
 export const WebhookFields = ({ of }: { readonly of?: WebhookHealth }) => (
   <>
     <TextField
@@ -75,7 +75,7 @@ export const WebhookFields = ({ of }: { readonly of?: WebhookHealth }) => (
   </>
 )
 
-/** Returns the rate and the order of the form. */
+/** Returns the rate and the order from the form. */
 export const limitsOf = (fields: FormData) => ({
   ordered: fields.has("ordered"),
   rate: Number(textOf(fields, "rate")) || null,

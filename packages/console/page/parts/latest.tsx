@@ -1,4 +1,4 @@
-/** The latest attempt of a webhook, and what needs somebody about it. */
+/** A webhook's latest attempt, and its problem if it has one. */
 
 import type { LastAttempt, WebhookNeedingAttention } from "@tenure/client"
 import type { ComponentChildren } from "preact"
@@ -9,7 +9,7 @@ import { Action } from "./action.tsx"
 import type { Need } from "./attention.tsx"
 import { Ago, State, cappedOf } from "./text.tsx"
 
-/** A result, such as `HTTP 500`, or the code of an error. */
+/** Returns a result, such as `HTTP 500`, or an error's code. */
 export const resultOf = (attempt: {
   readonly status: number | null
   readonly error: string | null
@@ -74,7 +74,7 @@ const NeedButton = ({ of, onDone }: { readonly of: Failing; readonly onDone: () 
   )
 }
 
-/** A webhook in the list of problems. */
+/** A webhook in the problem list. */
 export const webhookNeed = (of: Failing, name: ComponentChildren, onDone: () => void): Need => ({
   key: of.id,
   what: (

@@ -6,10 +6,10 @@ import { useContext, useEffect, useRef, useState } from "preact/hooks"
 import { now } from "../lib/clock.ts"
 import { Time } from "./text.tsx"
 
-/** The number of outages so far, for all screens: after each one, they load their data again. */
+/** The number of outages so far. All screens reload their data after each one. */
 export const Outages = createContext(0)
 
-/** Loads the data of all screens again, as after an outage. */
+/** Reloads all screens' data, as after an outage. */
 export const Renew = createContext<() => void>(() => {})
 
 /** Whether nothing can be loaded now, for all screens. */
@@ -61,7 +61,7 @@ export const afterwards = (millis: number, then: () => void): (() => void) => {
 interface LoadOptions {
   /** How long after one answer to load again, in milliseconds; by default, never. */
   readonly everyMillis?: number
-  /** Whether to show the value of the key before until the next is there. */
+  /** Whether to show the previous key's value until the next is there. */
   readonly isKept?: boolean
 }
 
@@ -158,10 +158,10 @@ export function Loaded<A>(props: {
   )
 }
 
-/** A page of the API. */
+/** A page from the API. */
 interface Listed<Item> {
   readonly data: ReadonlyArray<Item>
-  /** The cursor of the next one; `null` on the last. */
+  /** The next page's cursor; `null` on the last. */
   readonly next: string | null
 }
 

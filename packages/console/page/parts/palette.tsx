@@ -39,7 +39,7 @@ const screensOf = (project: string): ReadonlyArray<Found> =>
     action: toTab(project, tab),
   }))
 
-/** Finds members and webhooks of a project. */
+/** Finds a project's members and webhooks. */
 const findIn = async (
   project: string,
   text: string,
@@ -100,7 +100,7 @@ export const Palette = (props: Props) => {
   )
   const all = [...(there.value ?? []), ...findHere(text.trim(), props)].slice(0, 30)
   const current = Math.min(chosen, all.length - 1)
-  // At once, because what is typed next is for the dialog.
+  // At once, because the next keystrokes are for the dialog.
   useLayoutEffect(() => dialog.current?.showModal(), [])
   useEffect(() => list.current?.children[current]?.scrollIntoView({ block: "nearest" }), [current])
 
@@ -181,7 +181,7 @@ const shortcuts = [
   ["?", "this list"],
 ] as const
 
-/** The list of shortcuts. */
+/** The shortcut list. */
 export const Shortcuts = ({ close }: { readonly close: () => void }) => {
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => dialog.current?.showModal(), [])

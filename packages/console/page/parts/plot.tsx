@@ -5,7 +5,7 @@ import { useEffect, useRef } from "preact/hooks"
 import uPlot from "uplot"
 import { onScheme } from "./environment.tsx"
 
-/** A series of numbers, each at one of the picture's times. */
+/** A series with one number for each time in the picture. */
 interface Series {
   readonly name: string
   readonly tone: "good" | "bad" | "warn" | "wait" | "rest" | "link"
@@ -21,22 +21,22 @@ interface PlotProps {
   readonly unit: "minute" | "day"
   /** When each minute or day begins, in ISO text, oldest first. */
   readonly times: ReadonlyArray<string>
-  /** Those after the first are drawn over it, or upon it. */
+  /** Later series are drawn over the first, or stacked on it. */
   readonly series: ReadonlyArray<Series>
   readonly isStacked?: boolean
-  /** The time of a vertical line, in ISO text. */
+  /** A vertical line's time, in ISO text. */
   readonly mark?: string
 }
 
 const seconds = { minute: 60, day: 86_400 }
 
-// Distances between labels of time, in seconds.
+// Distances between time labels, in seconds.
 const everySeconds = {
   minute: [300, 600, 900, 1800],
   day: [1, 7, 14, 28, 56, 112].map((days) => days * 86_400),
 }
 
-// Distances between lines of counts.
+// Distances between count lines.
 const everyCount = Array.from({ length: 9 }, (_, zeros) => 10 ** zeros).flatMap((one) => [
   one,
   2 * one,
@@ -72,7 +72,7 @@ const drawn = ({ isStacked = false, series }: PlotProps): ReadonlyArray<Series> 
   return added.toReversed()
 }
 
-/** A bar's share of a step, and its most pixels. */
+/** Returns a bar's fraction of a step, and its maximum width in pixels. */
 const widthOf = (shape: Series["shape"]): [number, number] => {
   if (shape === undefined) return [0.72, 28]
   return shape === "thin" ? [0.22, 7] : [0.86, 34]

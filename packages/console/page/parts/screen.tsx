@@ -14,7 +14,7 @@ type Crumb = readonly [name: string, href: string]
 let hasFocused = false
 
 interface ScreenProps {
-  /** The name of the thing on screen. */
+  /** The displayed object's name. */
   readonly title: string
   /** Text after the name, such as the path in a URL. */
   readonly rest?: string | undefined
@@ -69,15 +69,15 @@ type Tab = (typeof tabs)[number]
 
 const titleOf = (tab: Tab): string => tab.replace(/^./, (first) => first.toUpperCase())
 
-/** Returns the address of a part of a project. */
+/** Returns the address for a project's part. */
 export const toTab = (project: string, tab: Tab): string =>
   tab === "overview" ? to("projects", project) : to("projects", project, tab)
 
-/** Returns the address of the members of a kind. */
+/** Returns the address for members in a state. */
 export const toMembers = (project: string, kind: "active" | "soon" | "expired"): string =>
   `${to("projects", project, "members")}?${kind}`
 
-/** A screen in a project: one of its parts or, with a title, something in a part. */
+/** A screen in a project: a part or, with a title, an object in a part. */
 export const ProjectScreen = (
   props: Omit<ScreenProps, "title" | "part" | "above"> & {
     readonly project: string
@@ -118,7 +118,7 @@ export const ProjectScreen = (
 interface Column {
   readonly name: string
   readonly isNumber?: boolean
-  /** Sorts by it; nothing if that has no effect. */
+  /** Sorts by this column; missing if sorting has no effect. */
   readonly onSort?: (() => void) | undefined
   readonly isSorted?: boolean
 }
@@ -190,10 +190,10 @@ export const Copy = ({ text, what }: { readonly text: string; readonly what: str
   )
 }
 
-/** Returns the end of a long id: ids made at the same time begin alike. */
+/** Returns a long id's end, because ids made at the same time begin alike. */
 export const shortOf = (id: string): string => (id.length > 12 ? `…${id.slice(-8)}` : id)
 
-/** A short form of an id, perhaps as a link, and a button to copy it. */
+/** An id's short form, perhaps as a link, and a button to copy it. */
 export const ShortId = ({ href, id }: { readonly id: string; readonly href?: string }) => {
   const short = shortOf(id)
   return (
@@ -214,7 +214,7 @@ export const ShortId = ({ href, id }: { readonly id: string; readonly href?: str
 export const Empty = (props: {
   /** One sentence. */
   readonly says: string
-  /** A line of a shell to copy. */
+  /** A shell command to copy. */
   readonly line?: string
   /** The button. */
   readonly children?: ComponentChildren
@@ -231,7 +231,7 @@ export const Empty = (props: {
   </div>
 )
 
-/** Folds out details of a row. */
+/** Folds out a row's details. */
 export const Fold = (props: {
   readonly isOpen: boolean
   readonly label: string

@@ -1,4 +1,4 @@
-/** Small pieces of text. */
+/** Text formatting. */
 
 import type { ComponentChildren } from "preact"
 import { now } from "../lib/clock.ts"
@@ -15,7 +15,7 @@ const units = [
 
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" })
 
-// Months and years are coarse: below two of them, smaller units say more.
+// Months and years are coarse: below two, smaller units say more.
 const leastOf = (unit: string): number => (unit === "month" || unit === "year" ? 2 : 1)
 
 /** Writes a time relative to now, such as `in 3 days`. */
@@ -91,7 +91,7 @@ export const State = ({ of }: { readonly of: string }) => (
   <span class={`state ${toneOf(of)}`}>{of}</span>
 )
 
-/** A webhook's URL: its host, and the rest of it in grey. */
+/** A webhook's URL: its host, and the rest in grey. */
 export const Url = ({ of }: { readonly of: string }) => {
   const { host, rest } = partsOf(of)
   return (
@@ -102,7 +102,7 @@ export const Url = ({ of }: { readonly of: string }) => {
   )
 }
 
-// Paths of 16 × 16 pixels.
+// SVG paths for 16 × 16 pixels.
 const icons = {
   home: "M2.5 7 8 2.5 13.5 7v6.5h-11zM6.5 13.5v-4h3v4",
   key: "M9.5 9.5a3.5 3.5 0 1 0-3-3l-4 4v3h3v-2h2z",

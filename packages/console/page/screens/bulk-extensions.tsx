@@ -1,4 +1,4 @@
-/** Bulk extensions of a project: making, listing and undoing them. */
+/** A project's bulk extensions: making, listing and undoing them. */
 
 import type { BulkExtensionRecord } from "@tenure/client"
 import { api } from "../lib/api.ts"
@@ -15,7 +15,7 @@ interface Props {
   readonly onDone: () => void
 }
 
-/** Describes the result of a dry run. */
+/** Describes a dry run's result. */
 const effectOf = (
   total: number,
   found: { readonly would_shorten?: number; readonly would_reactivate?: number },
@@ -24,7 +24,7 @@ const effectOf = (
   return `Of ${amountOf(total, "membership")}, ${would_shorten.toLocaleString("en")} would end earlier than now, and ${would_reactivate.toLocaleString("en")} would be active again.`
 }
 
-/** Sets the end of all memberships. */
+/** Sets all memberships' end dates. */
 export const ExtendAll = ({ onDone, project }: Props) => {
   const extend = (fields: FormData, isDry: boolean) =>
     api.memberships.extendAll({

@@ -11,16 +11,16 @@ import { Empty, Fold, ProjectScreen, ShortId, Table } from "../parts/screen.tsx"
 import { EventData } from "../parts/sensitive.tsx"
 import { Ago, Time } from "../parts/text.tsx"
 
-// The maximum number of events per request.
+// The most events per request.
 const pageSize = 50
 
-// The maximum number of new events per request.
+// The most new events per request.
 const maxNew = 100
 
-// The maximum number of events on screen while they come.
+// The most events on screen while following.
 const maxShown = 500
 
-// The most seconds for which a request waits for news.
+// The most seconds a request waits for new events.
 const patience = "20"
 
 // How long to wait after a failure, and from one request for new events to the next, in milliseconds.
@@ -35,7 +35,7 @@ const start = "start"
 interface Shown {
   /** Newest first; `undefined` until they are known. */
   readonly events?: ReadonlyArray<FeedEvent>
-  /** The cursor of older ones. */
+  /** The cursor for older events. */
   readonly older: string
   readonly error?: unknown
 }
@@ -44,7 +44,7 @@ const withoutRepetitions = (events: ReadonlyArray<FeedEvent>): ReadonlyArray<Fee
   ...new Map(events.map((event) => [event.id, event])).values(),
 ]
 
-/** Adds new events, and drops the oldest of too many: they can be loaded again. */
+/** Adds new events, and drops the oldest above the limit: they can be loaded again. */
 const withNew = (data: ReadonlyArray<FeedEvent>, { events = [], older }: Shown): Shown => {
   const all = withoutRepetitions([...data.toReversed(), ...events])
   const last = all[maxShown - 1]
@@ -53,7 +53,7 @@ const withNew = (data: ReadonlyArray<FeedEvent>, { events = [], older }: Shown):
     : { events: all.slice(0, maxShown), older: last.id }
 }
 
-/** Shows the latest events, and what happens. Returns a function to stop this. */
+/** Shows the latest events, and follows new ones. Returns a function to stop. */
 const follow = (
   project: string,
   show: (change: (before: Shown) => Shown) => void,

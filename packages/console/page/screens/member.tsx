@@ -125,8 +125,7 @@ const hasBeginning = (oldest: MembershipChange): boolean =>
   (oldest.action === "granted" || oldest.action === "imported") && oldest.from === null
 
 /**
- * Explains gaps before the last page's oldest change. Stores keep a trail for a time, or a number of
- * rows.
+ * Explains gaps before the last page's oldest change. Stores limit a trail's age or number of rows.
  */
 const missingBefore = (oldest: MembershipChange | undefined, isMember: boolean): string | null => {
   if (oldest !== undefined)
@@ -236,8 +235,8 @@ const textsIn = (fields: FormData, kind = ""): ReadonlyMap<string, string> => {
 }
 
 /**
- * Returns the change: new texts by name, and null for removed names. Texts that nobody has edited are
- * left to others who edit them meanwhile.
+ * Returns the change: new texts by name, and null for removed names. Omits unedited texts, because
+ * somebody else may edit them meanwhile.
  */
 const changedMetadata = (fields: FormData): Readonly<Record<string, string | null>> => {
   const [before, next] = [textsIn(fields, "old-"), textsIn(fields)]

@@ -60,11 +60,11 @@ const Grant = ({ project }: Props) => {
   )
 }
 
-/** The user's choice of members. */
+/** The chosen filter and order. */
 interface Asked {
   readonly chip: Chip
   readonly order: Order
-  /** The beginning of user ids. */
+  /** The user ids' beginning. */
   readonly prefix: string
 }
 
@@ -103,7 +103,7 @@ const filterOf = ({ chip, order, prefix }: Asked) => {
 /** Whether the API sorts by either. */
 const hasBothOrders = ({ chip, prefix }: Asked): boolean => chip === "Active" && prefix === ""
 
-/** Returns the order in which the API lists a choice: the only one, if there are several pages. */
+/** Returns the API's order for a filter: the only one, if there are several pages. */
 const listedOrder = (asked: Asked): Order => ("ending_before" in filterOf(asked) ? "end" : "user")
 
 const Row = ({ of, project }: Props & { readonly of: Membership }) => (
@@ -150,7 +150,7 @@ const Nothing = ({
   )
 }
 
-/** A page of members. It is sorted here only if it is the whole list. */
+/** A page with members. The console sorts it only if it is the whole list. */
 const Members = (
   props: Props & {
     readonly of: ReadonlyArray<Membership>

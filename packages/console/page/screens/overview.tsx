@@ -23,10 +23,10 @@ const activityInterval = 30_000
 // From when on a due delivery is late, in milliseconds.
 const late = 60_000
 
-// The maximum number of webhooks that the status names.
+// The most webhooks named in the status.
 const maxWebhooks = 50
 
-// The maximum number of refused keys on screen.
+// The most refused keys on screen.
 const mostRefused = 10
 
 const names: Readonly<Record<keyof Status["stores"], string>> = {
@@ -175,7 +175,7 @@ const Chosen = ({ project }: { readonly project: string }) => {
   )
 }
 
-/** A project's days, by default those of the largest one. */
+/** A project's days, by default the largest project's. */
 const ProjectDays = () => {
   const { value } = useContext(Projects)
   const [chosen, setChosen] = useState<string | undefined>()

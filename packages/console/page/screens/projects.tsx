@@ -1,4 +1,4 @@
-/** The projects, and the settings of one. */
+/** The projects, and one project's settings. */
 
 import type { Project } from "@tenure/client"
 import { useContext } from "preact/hooks"
@@ -109,7 +109,7 @@ const Deletion = ({ project }: { readonly project: Project }) => {
   )
 }
 
-/** The settings of a project. */
+/** A project's settings. */
 export const SettingsScreen = ({ project }: { readonly project: string }) => {
   const found = useLoad(
     async (signal) => (await api.projects.get({ project_id: project }, { signal })).data,

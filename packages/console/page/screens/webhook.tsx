@@ -58,7 +58,7 @@ const Ping = ({ onDone, webhook }: Props) => (
   </Action>
 )
 
-/** The parts of what a webhook did not get. */
+/** Kinds of undelivered events. */
 const replayParts = ["missed", "failed"] as const
 
 const Replay = ({ onDone, webhook }: Props) => {
@@ -99,7 +99,7 @@ const Replay = ({ onDone, webhook }: Props) => {
   )
 }
 
-/** Returns the settings that were edited. Others are left to those who change them meanwhile. */
+/** Returns the edited settings. Omits others, because somebody else may change them meanwhile. */
 const editedOf = (fields: FormData, of: WebhookHealth) => {
   const url = textOf(fields, "url")
   const types = listOf(textOf(fields, "types"))
@@ -231,7 +231,7 @@ const Sent = ({ turn, webhook }: { readonly webhook: Of; readonly turn: number }
   const deliveries = usePages(
     (after, signal) =>
       api.webhooks.deliveries(
-        // Those that were not attempted have no latest attempt.
+        // A webhook without attempts has no latest attempt.
         {
           ...webhook,
           after,

@@ -56,7 +56,7 @@ const Creation = (props: { readonly project: string; readonly onDone: () => void
   </Action>
 )
 
-/** The list of webhooks. */
+/** The webhook list. */
 export const WebhooksScreen = ({ project }: { readonly project: string }) => {
   const webhooks = useLoad(
     async (signal) => (await api.webhooks.health({ project_id: project }, { signal })).data,
