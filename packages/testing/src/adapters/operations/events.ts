@@ -26,7 +26,7 @@ import {
 
 const data = { amount: "12.50", note: "für 日本 \u2028", list: [null, 1e21] }
 
-/** Refused bodies of an event, and the beginning of the message. The core tests all rules. */
+/** Refused event bodies, and how the messages begin. The core tests all rules. */
 const refused: ReadonlyArray<readonly [body: object | string, problem: string]> = [
   ...[undefined, "", "a b", ["a"], "a".repeat(129), "error", ...Object.values(knownEventTypes)].map(
     (type) => [{ type, data: {} }, "type "] as const,
@@ -175,7 +175,7 @@ const findingTests = (test: ServerTest): void => {
   })
 }
 
-/** Refused queries of the feed. The core tests all rules. */
+/** Refused feed queries. The core tests all rules. */
 const refusedQueries = [
   "after=%20",
   "limit=0",

@@ -120,7 +120,7 @@ const refusedByBoth: ReadonlyArray<readonly [body: object, problem: string]> = [
   [{ extend_by: "P1D" }, "extend"],
 ]
 
-/** Other spellings of fields, which would be ignored where a client hopes for protection. */
+/** Misspelled fields. Ignoring them would remove a protection the client expects. */
 const misspelled: ReadonlyArray<readonly [body: object, problem: string]> = [
   ["dryRun", "dry_run"],
   ["dry-run", "dry_run"],
@@ -133,7 +133,7 @@ const misspelled: ReadonlyArray<readonly [body: object, problem: string]> = [
   ["never_shorten", 'mode": "never_shorten'],
 ].map(([wrong = "", right = ""]) => [{ [wrong]: true }, `${wrong} must be written "${right}"`])
 
-/** Fields that say how long, and how they are refused. */
+/** Duration fields, and their refusals. */
 const refusedDurations: ReadonlyArray<readonly [body: object, problem: string]> = [
   ...["", "P", "P0D", "P-1D", "P1.5D", "1 day", 3, null, []].map(
     (extend_by) => [{ extend_by }, "extend_by"] as const,

@@ -107,7 +107,7 @@ const unrecorded: ReadonlySet<Changing> = new Set([
   "webhooks.replay",
 ])
 
-/** Who asked for the latest changes, in the project and outside of projects, and in which requests. */
+/** Returns the latest changes' origins, in the projects and outside projects. */
 const latestOrigins = async ({ tenure }: Fixture): Promise<ReadonlyArray<unknown>> => {
   const histories = [{ projectId: "p1" }, { projectId: "fresh" }, { projectId: null }].map(
     (which) => tenure.memberships.history(which).catch(() => []),

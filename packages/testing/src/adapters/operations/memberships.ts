@@ -58,7 +58,7 @@ const invalidMetadata = [
   Object.fromEntries(Array.from({ length: 17 }, (_, n) => [`n${n}`, "x"])),
 ]
 
-/** Wrong metadata, and the message with its text, or the place of its name. */
+/** Wrong metadata, and the message with its text, or its name's position. */
 const faultsOfMetadata = [
   [{ seat: "12A", plan: 7 }, "metadata.plan must be a text of 1 to 255 characters"],
   [{ plan: "gold", "a b": "x" }, "see entry 2"],
@@ -89,7 +89,7 @@ const grantingTests = (test: ServerTest): void => {
   test("has user ids of any kind in its path, as all operations on one membership", async (fixture) => {
     const { administer } = fixture
     for (const user_id of manyKindsOfUser) {
-      // The words of the paths for all memberships are user ids if their first character is encoded.
+      // The words in bulk paths are user ids if their first character is encoded.
       const segment = user_id.replace(/^[ei](?=xtend|mport)/, encoded)
       const path = `${members}/${segment === user_id ? encodeURIComponent(user_id) : segment}`
       const data = { user_id, end_date: validDate, state: "active", metadata: {} }
@@ -235,7 +235,7 @@ const endingTests = (test: ServerTest): void => {
   })
 }
 
-/** Refused queries of the list. */
+/** Refused list queries. */
 const refusedLists = [
   "state=old",
   "limit=0",
@@ -363,7 +363,7 @@ const counts = {
   days: expect.any(Array),
 }
 
-/** Queries, and the parameter in the message. The core tests the rules of days. */
+/** Queries, and the parameter in the message. The core tests the rules about days. */
 const refusedEnds = [
   ["from=2027-02-29", "from"],
   ["to=%00", "to"],

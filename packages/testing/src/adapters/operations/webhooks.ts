@@ -56,7 +56,7 @@ const register = async (fixture: Fixture, ...statuses: ReadonlyArray<number>) =>
   }
 }
 
-/** Refused bodies of a new webhook, and the field in the message. The core tests all rules. */
+/** Refused bodies for a new webhook, and the field in the message. The core tests all rules. */
 const refused: ReadonlyArray<readonly [body: object, field: string]> = [
   ...[
     undefined,
@@ -388,7 +388,7 @@ const refusedChanges: ReadonlyArray<readonly [body: object, field: string]> = [
   ),
 ]
 
-/** Replays without a choice of events. */
+/** Replays that select no events. */
 const refusedReplays: ReadonlyArray<object> = [
   {},
   { event_id: "1" },
@@ -401,7 +401,7 @@ const refusedReplays: ReadonlyArray<object> = [
   { since, types: [] },
   { since, after: "1" },
   { since, after: `${unknownId}.${unknownId}` },
-  // A field that nobody reads would protect nobody.
+  // An ignored `dryRun` would protect nobody.
   { since, dryRun: true },
 ]
 
