@@ -9,7 +9,7 @@ import { booleanFlag } from "../support/flags.ts"
 import { jsonFlag, printDone, printItems } from "../support/output.ts"
 import { resolveDatabase, targetFlags } from "../support/target.ts"
 
-/** Loads what works on servers, and finds them. */
+/** Loads the server operations, and reads the servers. */
 const findServers = Effect.gen(function* () {
   const { schema, url } = yield* resolveDatabase
   const upkeep = yield* Effect.promise(() => import("./database-upkeep.ts"))

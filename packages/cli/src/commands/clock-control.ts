@@ -1,4 +1,4 @@
-/** Moves the clock of a time machine: by HTTP, for its own pages and for programs with its token, and by keys. */
+/** Moves a time machine's clock: by HTTP, for its own pages and for programs with its token, and by keys. */
 
 import { createHash, timingSafeEqual } from "node:crypto"
 import type { IncomingMessage, ServerResponse } from "node:http"
@@ -61,7 +61,7 @@ export const readClockCommand = (given: unknown): ClockCommand => {
   return command
 }
 
-/** Moves to a time, named by a field of the command. */
+/** Moves to a time given in a command's field. */
 const moveTo = (clock: MachineClock, field: "advance" | "to", time: number): Promise<void> => {
   if (time >= clock.now() && time <= clock.end) return clock.moveTo(time)
   const problem = `must lead to a time from ${isoOf(clock.now())} to ${isoOf(clock.end)}`
@@ -84,7 +84,7 @@ export const moveClock = async (clock: MachineClock, command: ClockCommand): Pro
   }
 }
 
-/** What a clock shows, as JSON. */
+/** Returns a clock's state as JSON. */
 const stateOf = async (clock: MachineClock) => {
   const next = await clock.next()
   return {
@@ -95,7 +95,7 @@ const stateOf = async (clock: MachineClock) => {
   }
 }
 
-/** The path of the control. */
+/** The clock endpoint's path. */
 export const clockPath = "/dev/clock"
 
 const maxBytes = 1024
@@ -118,13 +118,13 @@ const digest = (text: string): Buffer => createHash("sha256").update(text).diges
 const isToken = ({ headers }: IncomingMessage, token: string): boolean =>
   timingSafeEqual(digest(headers.authorization ?? ""), digest(`Bearer ${token}`))
 
-// Another name may be that of a page elsewhere, which has this machine's address for a while.
+// Another host name may belong to a foreign page that resolves to this machine (DNS rebinding).
 const loopback = /^(?:127\.0\.0\.1|localhost|\[::1\])(?::\d+)?$/i
 
 const isOwnPage = ({ headers }: IncomingMessage): boolean =>
   headers["sec-fetch-site"] === "same-origin" && loopback.test(headers.host ?? "")
 
-// A form of another page cannot send it.
+// A cross-site form cannot send this content type.
 const json = /^application\/json *(?:;|$)/i
 
 /** A response's status and body. */
@@ -143,7 +143,7 @@ const refuseFault = (fault: unknown): Reply => {
 }
 
 /**
- * Makes a handler of requests for a clock.
+ * Makes a request handler for a clock.
  *
  * @param token - lets programs in
  */
@@ -185,14 +185,14 @@ export interface KeyInput {
   readonly pause: () => unknown
 }
 
-/** What keys do, for people. */
+/** Describes the keys for people. */
 export const keysHelp =
   "space plays a month in a minute, and pauses; n goes to the next event; d, w and m go on by a day, a week and a month; q ends."
 
 const afterMonth = (now: number): number =>
   addDuration(EndDate(now), DurationText("P1M")) ?? latestInstant
 
-/** Returns what a key does; `undefined` for none. */
+/** Returns a key's command; `undefined` if it has none. */
 export const commandOfKey = (
   key: string,
   { isPlaying, now }: Pick<MachineClock, "isPlaying" | "now">,
@@ -218,10 +218,10 @@ export const commandOfKey = (
   }
 }
 
-/** Listens to keys. Returns a function that ends it. */
+/** Listens to keys. Returns a function to stop listening. */
 export const listenToKeys = (input: KeyInput, onKey: (key: string) => void): (() => void) => {
   const listen = (bytes: Buffer): void => {
-    // One key; the sequences of others, such as arrows, are longer.
+    // One character; other keys, such as arrows, send longer sequences.
     if (bytes.length === 1) onKey(bytes.toString())
   }
   input.setRawMode(true)

@@ -1,14 +1,14 @@
 /**
- * Records of CSV. After a wrong quotation mark, parsers of CSV stop, or lose the lines up to the next mark. This one
- * refuses a single line.
+ * Reads CSV records. After a wrong quotation mark, other CSV parsers stop, or lose the lines up to the next mark. This
+ * one refuses a single line.
  */
 
 import type { Lines } from "./file-text.ts"
 
-/** Separators of cells. */
+/** Cell separators. */
 export const separators = [",", ";", "\t", "|"] as const
 
-/** The cells of a record, or why its first line is refused. */
+/** A record's cells, or why its first line is refused. */
 export type CsvRecord =
   | { readonly _tag: "Cells"; readonly cells: ReadonlyArray<string>; readonly lines: number }
   | { readonly _tag: "Wrong"; readonly problem: string; readonly lines: 1 }
@@ -40,7 +40,7 @@ const readQuoted = (
   }
 }
 
-/** Collects the cells of a record, a line at a time. */
+/** Collects a record's cells, a line at a time. */
 const makeRecord = (separator: string) => {
   const cells: Array<string> = []
   let open: string | undefined

@@ -87,7 +87,7 @@ export interface Migrated {
 /**
  * Applies migrations, or lists pending ones, and rewrites secrets.
  *
- * @param which - `"existing"` for a cell, which may have moved to another server meanwhile
+ * @param which - `"existing"` for a cell, because it may have moved to another server meanwhile
  */
 export const migrateDatabase = Effect.fnUntraced(function* (
   url: string,
@@ -115,7 +115,7 @@ export const serversOf = (
     : Effect.mapError(readServers(path), explainDatabaseFailure)
 }
 
-/** Brings the home of several servers up to date, and makes the cells if there are none. */
+/** Migrates the home schema on several servers, and makes the cells if there are none. */
 export const makeCells = (
   servers: ReadonlyArray<ServerOptions>,
   schema: string | undefined,
@@ -137,7 +137,7 @@ export const listCells = (
 ): Effect.Effect<ReadonlyArray<CellState>, Failure> =>
   Effect.mapError(runListCells(servers, schema), explainDatabaseFailure)
 
-/** Plans the moves that leave servers with as many cells each. */
+/** Plans the moves to distribute cells evenly among servers. */
 export const planCells = (
   servers: ReadonlyArray<ServerOptions>,
   schema: string | undefined,
@@ -173,7 +173,7 @@ export const moveCell = Effect.fnUntraced(function* (
   }).pipe(Effect.ensuring(Effect.sync(display.end)), Effect.mapError(explainDatabaseFailure))
 })
 
-/** Undoes a move that is not decided. Returns whether there was anything to undo. */
+/** Undoes an undecided move. Returns whether there was anything to undo. */
 export const cancelCell = (
   servers: ReadonlyArray<ServerOptions>,
   schema: string | undefined,

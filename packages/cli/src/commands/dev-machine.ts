@@ -1,4 +1,4 @@
-/** `tenure dev --from`: a copy of a project under a clock that can be moved. */
+/** `tenure dev --from`: a project's copy under a movable clock. */
 
 import { setInterval, clearInterval } from "node:timers"
 import { type Client, createClient } from "@tenure/client"
@@ -59,9 +59,9 @@ export interface MachineFlags {
   /** A file's path, or `-` for standard input. */
   readonly from: string
   readonly reading: Reading
-  /** Where to begin, by the machine's clock; its start by default. */
+  /** The time to begin at, by the machine's clock; its start by default. */
   readonly at: Option.Option<Goal>
-  /** Statuses by host, for receivers that fail. */
+  /** Statuses by host, for failing receivers. */
   readonly fail: ReadonlyArray<readonly [host: string, status: number]>
   readonly port: number
 }
@@ -69,14 +69,14 @@ export interface MachineFlags {
 /** Far more webhooks than a project can have. */
 const maxRecords = 3000
 
-/** An export: its records but bulk extensions, which are counted, and its other lines. */
+/** An export: its records without bulk extensions, the number of bulk extensions, and its other lines. */
 interface OpenedExport {
   readonly records: ReadonlyArray<ExportRecord>
   readonly bulkExtensions: number
   readonly rest: AsyncGenerator<FileLine>
 }
 
-/** Refuses records after the first member, which are those of another project. */
+/** Refuses records after the first member, because they belong to another project. */
 async function* withoutRecords(
   first: FileLine | undefined,
   lines: AsyncGenerator<FileLine>,
@@ -132,7 +132,7 @@ const anyReceiver = {
   disabled_at: null,
 } as const satisfies ReadWebhook
 
-/** Registers the webhooks that are enabled. */
+/** Registers the enabled webhooks. */
 const subscribe = Effect.fnUntraced(function* (
   { webhooks }: Client,
   project_id: string,
@@ -178,7 +178,7 @@ const load = Effect.fnUntraced(function* (project_id: string, lines: AsyncGenera
   return { members, refusals: [...refusals.values()] }
 })
 
-/** The API of a machine, in this process. */
+/** Returns a machine's API in this process. */
 const apiOf = ({ tenure }: TimeMachine, token: string): Api["Service"] => {
   return {
     client: createClient({ baseUrl: nowhere, token, fetch: makeLocalFetch(tenure) }),
@@ -188,7 +188,7 @@ const apiOf = ({ tenure }: TimeMachine, token: string): Api["Service"] => {
   }
 }
 
-/** Returns the time at which to begin. */
+/** Returns the time to begin at. */
 const timeOf = (at: Goal, start: number): number | undefined =>
   at.extend_by === undefined
     ? Date.parse(at.extend ?? "")
@@ -197,7 +197,7 @@ const timeOf = (at: Goal, start: number): number | undefined =>
 const failureOf = (fault: unknown) =>
   operationFailed(fault instanceof Error ? fault.message : String(fault))
 
-/** Moves to a time, and prints what happened on the way. */
+/** Moves to a time, and prints the events on the way. */
 const playUntil = Effect.fnUntraced(function* (
   { clock }: TimeMachine,
   journal: Journal,
@@ -227,7 +227,7 @@ const playUntil = Effect.fnUntraced(function* (
 
 const clockElement = `<meta name="tenure-clock" content="${clockPath}" />`
 
-/** Tells the page of the console where the clock is. */
+/** Adds the clock's path to the console page. */
 const nameClock = (response: ApiResponse): ApiResponse => {
   const { body, headers } = response
   return typeof body === "string" && headers["Content-Type"]?.startsWith("text/html") === true
@@ -250,7 +250,7 @@ const openMachineServer = (
   const control = makeClockHandler(clock, token)
   return openServer(tenure, {
     port,
-    // A move of a large copy is answered at its end.
+    // A large copy's move is answered at its end.
     idleTimeout: "1 hour",
     pages: (request, response, next) =>
       (request.url ?? "").split("?")[0] === clockPath
@@ -287,7 +287,7 @@ const helpOf = ({ command, hasKeys, name, now, project_id, token, url }: Shown):
     "What happens, and the requests (→) that would be sent:",
   ].join("\n")
 
-/** Moves the clock by keys of the terminal, until one ends it. */
+/** Moves the clock by terminal keys, until one ends it. */
 export const obeyKeys = Effect.fnUntraced(function* (
   clock: MachineClock,
   input: KeyInput,
@@ -352,7 +352,7 @@ export const runTimeMachine = Effect.fnUntraced(function* (flags: MachineFlags) 
   const { members, refusals } = yield* load(project_id, rest).pipe(Effect.provideService(Api, api))
   if (members === 0 && refusals.length > 0)
     return yield* usageFailure(`No line is a member: ${describeRefusals(refusals)}.`)
-  // What was due before the start is settled before somebody is told.
+  // Work due before the start is settled before webhooks are registered.
   yield* Effect.tryPromise({ try: () => clock.moveTo(start), catch: failureOf })
   const { disabled, enabled } = yield* subscribe(api.client, project_id, records)
 

@@ -185,7 +185,7 @@ const subscribe = Effect.fnUntraced(function* ({ webhooks }: Client, { trust, ur
   trust(data.secret)
 })
 
-/** Returns the command to print: in a clone of the repository, the npm script. */
+/** Returns the command to print: in a repository clone, the npm script. */
 export const invocation = Config.String("npm_lifecycle_event").pipe(
   Effect.option,
   Effect.map(Option.contains("tenure")),

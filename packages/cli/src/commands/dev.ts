@@ -29,7 +29,7 @@ const port = Flag.Int("port").pipe(
   Flag.optional,
 )
 
-/** Returns the port of the flag, or of the environment. */
+/** Returns the port from the flag or the environment. */
 const readPort = Effect.fnUntraced(function* (given: Option.Option<number>) {
   if (Option.isSome(given)) return given.value
   const text = yield* Effect.orDie(Config.option(Config.NonEmptyString("PORT")))

@@ -139,7 +139,7 @@ const judgeFailing = (failing: ReadonlyArray<string> | undefined): Finding => {
       )
 }
 
-/** Names webhooks with problems, up to 50 of them: disabled ones or the others. */
+/** Names up to 50 webhooks with problems: disabled ones or the others. */
 const ailingOf = (
   { webhooks_needing_attention }: Status,
   isDisabled: boolean,
@@ -232,11 +232,11 @@ const withoutDatabase = (request = ""): Finding =>
     `Look at the database, and at the server's log, which says why${request}. To check the database from here, set TENURE_DATABASE_URL.`,
   )
 
-/** Tells whether none of the stores in the database answers. Limits may be elsewhere. */
+/** Tells whether no store in the database answers. Limits may be elsewhere. */
 const isWithoutDatabase = ({ stores: { rate_limits: _, ...stores } }: Status): boolean =>
   Object.values(stores).every((answers) => !answers)
 
-/** Says how far a call of a server has come: to nothing, to something else, to the server, or to its database. */
+/** Says how far a call to a server got: nowhere, to another program, to the server, or to its database. */
 const ofServerFailure = (failure: Failure): Finding => {
   const { code, message, network, requestId, status } = failure
   if (network !== undefined)

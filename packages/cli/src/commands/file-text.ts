@@ -1,4 +1,4 @@
-/** Lines of text files of any size and encoding. */
+/** Reads lines from text files with any size and encoding. */
 
 import { Buffer } from "node:buffer"
 
@@ -11,7 +11,7 @@ const archive =
 const compressed = (program: string): string =>
   `It is compressed: unpack it, as in ${program} FILE | tenure members import -`
 
-/** First bytes of other kinds of files, with the advice. */
+/** Other file types' first bytes, with the advice. */
 const signatures: ReadonlyArray<readonly [start: string, problem: string]> = [
   ["PK\u0003\u0004", archive],
   ["PK\u0005\u0006", archive],
@@ -33,10 +33,10 @@ type Encoding = "utf-8" | "utf-16le" | "utf-16be" | "windows-1252"
 // A text in UTF-16 has its first zero long before.
 const sniffedBytes = 4096
 
-// The least ratio between both places of a byte pair.
+// The least ratio between zeros in even and odd positions.
 const clearly = 4
 
-/** Finds UTF-16, by its mark or because every other byte of Latin letters is zero. */
+/** Detects UTF-16 by its byte order mark, or because every other byte in Latin text is zero. */
 const utf16Of = (start: Buffer): Encoding | undefined => {
   if (start[0] === 0xff && start[1] === 0xfe) return "utf-16le"
   if (start[0] === 0xfe && start[1] === 0xff) return "utf-16be"
@@ -49,7 +49,7 @@ const utf16Of = (start: Buffer): Encoding | undefined => {
   throw new UnreadableFile("It is no text: it has zero bytes. Export the members as CSV in UTF-8")
 }
 
-// The characters from 0x80 on, with those of Latin-1 in the gaps.
+// The characters from 0x80 on, with Latin-1 characters in the gaps.
 const windows1252 = "€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ"
 
 const fromWindows1252 = (bytes: Buffer): string =>
@@ -57,7 +57,7 @@ const fromWindows1252 = (bytes: Buffer): string =>
     .toString("latin1")
     .replaceAll(/[\u0080-\u009f]/g, (one) => windows1252.charAt(one.charCodeAt(0) - 0x80))
 
-// The longest character of UTF-8.
+// The longest UTF-8 character.
 const longestBytes = 4
 
 const utf8Start = /^(?:[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3})/
@@ -102,7 +102,7 @@ const makeByteDecoder = (): Decoder => {
   }
 }
 
-/** Detects the encoding from the beginning of a file. */
+/** Detects the encoding from a file's beginning. */
 const decoderFor = (start: Buffer): Decoder => {
   const text = start.toString("latin1", 0, 8)
   const [, problem] = signatures.find(([signature]) => text.startsWith(signature)) ?? []
@@ -111,13 +111,13 @@ const decoderFor = (start: Buffer): Decoder => {
   return utf16 === undefined ? makeByteDecoder() : makeUtf16Decoder(utf16)
 }
 
-/** A reader of lines with a lookahead. */
+/** A line reader with lookahead. */
 export interface Lines {
-  /** The number of the next line, from 1. */
+  /** The next line's number, from 1. */
   readonly number: () => number
   /** Returns a line: 0 for the next one. Returns `undefined` after the last. */
   readonly peek: (offset: number) => Promise<string | undefined>
-  /** Goes on after a number of lines. */
+  /** Skips `count` lines. */
   readonly drop: (count: number) => void
   /** Whether the encoding is a guess, and letters beyond ASCII may therefore be others. */
   readonly isGuessed: () => boolean

@@ -1,4 +1,4 @@
-/** `tenure init --agents`: a section about Tenure in the file that agents read first. */
+/** `tenure init --agents`: a section about Tenure in the file agents read first. */
 
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -13,9 +13,9 @@ const begin = "<!-- tenure: begin; tenure init --agents writes what follows anew
 const end = "<!-- tenure: end -->"
 
 /**
- * Puts a section into a text: in place of an earlier one, otherwise at the end.
+ * Puts a section into a text: replaces an earlier one, otherwise appends it.
  *
- * @returns `undefined` if the text has only one of the two marks, or the end before the beginning
+ * @returns `undefined` if the text has only one mark, or the end before the beginning
  */
 const putSection = (text: string, section: string): string | undefined => {
   const marked = `${begin}\n\n${section.trim()}\n\n${end}`
@@ -37,7 +37,7 @@ const readIfAny = Effect.fnUntraced(function* (path: string) {
 /** How the file was left. */
 export type AgentsOutcome = "unchanged" | "written"
 
-/** Writes the section. A file that has it already is left alone. */
+/** Writes the section, unless the file has it already. */
 export const writeAgentsGuide = Effect.gen(function* () {
   const files = yield* FileSystem.FileSystem
   const paths = yield* Path.Path

@@ -9,7 +9,7 @@ import * as Path from "effect/Path"
 import { booleanFlag } from "../support/flags.ts"
 import { type AgentsOutcome, writeAgentsGuide } from "./init-agents.ts"
 
-/** The used part of the program's package.json. */
+/** The used fields in the program's package.json. */
 interface Manifest {
   readonly type?: string
   readonly dependencies?: Readonly<Record<string, string>>
@@ -132,7 +132,7 @@ const chooseStarter = (program: StarterProgram): StarterFiles => {
   }
 }
 
-/** The paths whose existence matters to the decision. */
+/** Paths that affect the decision by their existence. */
 const asked = ["tsconfig.json", "src/app"]
 
 const refuse = (message: string) => new CliError.UserError({ cause: message, userMessage: message })

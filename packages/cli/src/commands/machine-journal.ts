@@ -1,4 +1,4 @@
-/** What a time machine prints: every event and request, within bounds, and counts by day and type. */
+/** Prints a time machine's events and requests, within bounds, and counts by day and type. */
 
 import { performance } from "node:perf_hooks"
 import type { Event } from "@tenure/core"
@@ -11,7 +11,7 @@ import type { SentRequest, Witness } from "./time-machine.ts"
 export interface Journal extends Witness {
   /** Prints nothing, and only counts, until the next `tell`. */
   readonly hush: () => void
-  /** Counts from now on, and prints what happens. */
+  /** Counts from now on, and prints events and requests. */
   readonly tell: () => void
   /** How many events and requests there were since the last `hush` or `tell`. */
   readonly counted: () => Counts
@@ -31,13 +31,13 @@ const linesPerSecond = 40
 
 const shownRequests = 10
 
-// Above this number of days, months are counted.
+// With more days, counts are by month.
 const maxDays = 62
 
-// Hosts publish types of their own.
+// Hosts publish their own types.
 const maxTypes = 20
 
-// No types, which have letters and digits only.
+// Not event types, because types have only letters and digits.
 const others = "(others)"
 const requests = "(requests)"
 const failed = "(failed)"
@@ -52,7 +52,7 @@ const userOfBody = (body: string): string => {
   return typeof data?.user_id === "string" ? ` of ${data.user_id}` : ""
 }
 
-/** Writes a request on one line: when, where to, which event, and the answer. */
+/** Prints a request on one line: time, answer, URL and event. */
 const lineOfRequest = ({ at, body, status, url }: SentRequest): string =>
   printable(`${isoOf(at)}  → ${status}  ${url}  ${typeOfBody(body)}${userOfBody(body)}`)
 
@@ -64,7 +64,7 @@ type Day = Map<string, number>
 const add = (counts: Day, name: string, count = 1): void =>
   void counts.set(name, (counts.get(name) ?? 0) + count)
 
-/** Joins the counts of days by months if there are many. */
+/** Adds up many days' counts by month. */
 const byPeriod = (days: ReadonlyMap<string, Day>): ReadonlyMap<string, Day> => {
   if (days.size <= maxDays) return days
   const months = new Map<string, Day>()
@@ -78,7 +78,7 @@ const byPeriod = (days: ReadonlyMap<string, Day>): ReadonlyMap<string, Day> => {
 }
 
 /**
- * Makes a journal, which is hushed.
+ * Makes a hushed journal.
  *
  * @param print - prints a line
  */

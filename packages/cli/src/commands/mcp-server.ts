@@ -1,4 +1,4 @@
-/** The MCP server of `tenure mcp`. Loaded only by this command, because the SDK is large and optional. */
+/** The MCP server for `tenure mcp`. Loaded only by this command, because the SDK is large and optional. */
 
 import { Server } from "@modelcontextprotocol/sdk/server/index.js"
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js"
@@ -16,14 +16,14 @@ import { type Failure, describeFailure, operationFailed } from "../support/failu
 import { toJson } from "../support/text.ts"
 import { type McpTool, credentialFields, decideMcpCall, makeMcpTools } from "./mcp-tools.ts"
 
-/** What the server works on. */
+/** The server's settings. */
 export interface McpSettings {
   readonly client: Client
   /** Converts an error from a call. */
   readonly failureOf: (error: unknown) => Failure
-  /** Whether there are tools that make changes. */
+  /** Whether tools may make changes. */
   readonly write: boolean
-  /** The project of calls that name none. */
+  /** The project for calls without one. */
   readonly project: string | undefined
   readonly version: string
 }
@@ -127,7 +127,7 @@ const answer = async (
   }
 }
 
-/** Makes the server, which answers when it is connected to a transport. */
+/** Makes the server. It answers once connected to a transport. */
 export const makeMcpServer = (settings: McpSettings): Server => {
   const { project, version, write } = settings
   const offered = makeMcpTools(openApi()).filter(({ safeguard }) => write || safeguard === "none")
@@ -148,14 +148,14 @@ export const makeMcpServer = (settings: McpSettings): Server => {
   return server
 }
 
-/** Waits for the end of the standard input, with which an agent ends its servers. */
+/** Waits for the standard input's end, because agents end servers by closing it. */
 const inputEnded = Effect.callback<void>((resume) => {
   const end = () => resume(Effect.void)
   process.stdin.once("end", end).once("close", end)
   return Effect.sync(() => process.stdin.off("end", end).off("close", end))
 })
 
-/** Waits until the transport closes by itself, and fails: it then reads no more, not even the end of the input. */
+/** Waits until the transport closes by itself, and fails: it then reads no more, not even the input's end. */
 const transportClosed = (server: Server): Effect.Effect<never, Failure> =>
   Effect.callback((resume) => {
     const onclose = () =>

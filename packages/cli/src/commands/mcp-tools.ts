@@ -1,4 +1,4 @@
-/** The tools of `tenure mcp`: operations of the OpenAPI document, with their inputs as JSON Schemas. */
+/** The tools in `tenure mcp`: operations from the OpenAPI document, with their inputs as JSON Schemas. */
 
 import type { OpenApiDocument } from "@tenure/core/openapi"
 import * as Predicate from "effect/Predicate"
@@ -18,12 +18,12 @@ export interface McpTool {
   readonly title: string
   readonly description: string
   readonly safeguard: Safeguard
-  /** Whether the second of two equal calls changes nothing. */
+  /** Whether repeating a call changes nothing. */
   readonly isIdempotent: boolean
-  /** The schemas of the input's fields. */
+  /** The input fields' schemas. */
   readonly fields: Fields
   readonly required: ReadonlyArray<string>
-  /** Fields with which the operation has no dry run. */
+  /** Fields that rule out a dry run. */
   readonly alwaysReal: ReadonlyArray<string>
 }
 
@@ -41,16 +41,16 @@ const withoutTool: ReadonlySet<string> = new Set([
   "webhooks.rotate",
 ])
 
-/** Fields of answers and inputs that carry a credential. */
+/** Credential fields in answers and inputs. */
 export const credentialFields: ReadonlySet<string> = new Set(["secret", "ticket", "token"])
 
-/** The most lines of an import by an agent. Longer ones go through a file: `tenure members import`. */
+/** The most lines in an agent's import. Longer imports need a file: `tenure members import`. */
 const maxImportLines = 100
 
 const isFields = (value: unknown): value is Fields =>
   Predicate.isObject(value) && !Array.isArray(value)
 
-/** Copies a schema with all that it refers to, because few agents follow references. */
+/** Copies a schema and inlines its references, because few agents follow references. */
 const inline = (value: unknown, schemas: Schemas): unknown => {
   if (Array.isArray(value)) return value.map((item) => inline(item, schemas))
   if (!isFields(value)) return value
@@ -66,7 +66,7 @@ const inline = (value: unknown, schemas: Schemas): unknown => {
 const fieldsOf = (schema: unknown): Fields =>
   isFields(schema) && isFields(schema["properties"]) ? schema["properties"] : {}
 
-/** The alternatives of a body, of which most have one. */
+/** Returns a body's alternatives, usually one. */
 const alternativesOf = (schema: unknown): ReadonlyArray<unknown> =>
   isFields(schema) && Array.isArray(schema["anyOf"]) ? schema["anyOf"] : [schema]
 
@@ -75,7 +75,7 @@ const requiredOf = (schema: unknown): ReadonlyArray<string> =>
     ? schema["required"].filter((name) => typeof name === "string")
     : []
 
-/** The fields of a body's alternatives without a dry run, if others have one. */
+/** Returns the fields in a body's alternatives without a dry run, if others have one. */
 const alwaysRealOf = (alternatives: ReadonlyArray<Fields>): ReadonlyArray<string> =>
   alternatives.some((fields) => "dry_run" in fields)
     ? alternatives
@@ -83,7 +83,7 @@ const alwaysRealOf = (alternatives: ReadonlyArray<Fields>): ReadonlyArray<string
         .flatMap((fields) => Object.keys(fields))
     : []
 
-/** The input's fields: those in the path and the query, those of a JSON body, and the idempotency key. */
+/** Returns the input's fields: from the path, the query and a JSON body, and the idempotency key. */
 const inputOf = (
   operation: Operation,
   schemas: Schemas,
@@ -119,7 +119,7 @@ const inputOf = (
   }
 }
 
-/** An import's lines have the fields of a grant. */
+/** Returns the fields in an import line, which are a grant's. */
 const linesOf = (schemas: Schemas): Fields => {
   const grant = inline(schemas["Grant"], schemas)
   const { reason: _, ...granted } = fieldsOf(grant)
@@ -201,7 +201,7 @@ export const makeMcpTools = ({ components, paths }: OpenApiDocument): ReadonlyAr
       .map(([method, operation]) => toolOf(method, operation, components.schemas)),
   )
 
-/** A call of an operation. */
+/** A call to an operation. */
 export interface McpCall {
   readonly _tag: "Call"
   readonly input: Fields
@@ -209,7 +209,7 @@ export interface McpCall {
   readonly isDryRun: boolean
 }
 
-/** A call that is not made, and why. */
+/** A refused call, and why. */
 interface RefusedCall {
   readonly _tag: "Refused"
   readonly message: string
@@ -219,13 +219,13 @@ const refused = (message: string): RefusedCall => ({ _tag: "Refused", message })
 
 const describeFields = (names: ReadonlyArray<string>): string => names.join(", ") || "none"
 
-/** Decides whether a call is made. The API checks the values of its fields. */
+/** Decides whether a call is made. The API checks its fields' values. */
 export const decideMcpCall = (
   { alwaysReal, fields, name, safeguard }: McpTool,
   given: Fields,
   project: string | undefined,
 ): McpCall | RefusedCall => {
-  // An ignored field might be what makes a call harmless.
+  // An ignored field might have made the call harmless.
   const unknown = Object.keys(given).filter((field) => !Object.hasOwn(fields, field))
   if (unknown.length > 0)
     return refused(

@@ -1,4 +1,4 @@
-/** `tenure mcp`: the operations of the API as tools for agents. */
+/** `tenure mcp`: the API's operations as tools for agents. */
 
 import { version } from "@tenure/core/internal"
 import * as Command from "effect/cli/Command"

@@ -1,4 +1,4 @@
-/** The lines of files with members, as programs and spreadsheets write them. */
+/** Reads lines from member files written by programs and spreadsheets. */
 
 import { UserId } from "@tenure/core/store"
 import * as Predicate from "effect/Predicate"
@@ -47,7 +47,7 @@ export interface RejectedLine {
   readonly given: unknown
 }
 
-/** A line of an exported project that is no member. */
+/** A line in an exported project, other than a member. */
 interface FileRecord {
   readonly _tag: "Record"
   readonly line: number
@@ -82,7 +82,7 @@ const parseMetadata = (text: string): unknown => {
 }
 
 /**
- * Reads texts by name, also from a cell of CSV: JSON, or nothing. Numbers become texts, and the server judges names
+ * Reads texts by name, also from a CSV cell with JSON, or nothing. Numbers become texts, and the server judges names
  * and texts.
  */
 const readMetadata = (given: unknown): Result.Result<Metadata | undefined, string> => {
@@ -109,7 +109,7 @@ const encodingProblem = (
     : undefined
 }
 
-/** Checks the fields of a line. */
+/** Checks a line's fields. */
 const lineFromFields = (
   line: number,
   values: Readonly<Partial<Record<Field, unknown>>>,
@@ -121,7 +121,7 @@ const lineFromFields = (
   const user_id = asText(values.user_id)
   const broken = brokenIdProblem(user_id)
   if (broken !== undefined) return refuse(broken)
-  // Programs that write numbers mean digits.
+  // Programs write numbers to mean digits.
   if (!UserId.is(user_id) || (typeof values.user_id === "number" && values.user_id < 0)) {
     return refuse(`user_id must be ${UserId.expected}`)
   }
@@ -163,7 +163,7 @@ const lineFromObject = (
   return lineFromFields(line, values, given, reading, isGuessed)
 }
 
-/** Checks a line of JSON. */
+/** Checks a JSON line. */
 export const lineFromJson = (
   line: number,
   text: string,
@@ -236,7 +236,7 @@ const readPreamble = async (lines: Lines): Promise<string | undefined> => {
   return undefined
 }
 
-/** Checks a record of CSV. */
+/** Checks a CSV record. */
 const makeRowReader = ({ indexes, titles }: Header, reading: Reading) => {
   const roundedProblem = makeRoundedRule()
   return (line: number, cells: ReadonlyArray<string>, isGuessed: boolean): FileLine => {

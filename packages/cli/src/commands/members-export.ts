@@ -1,4 +1,4 @@
-/** Writes the members of a project to a file or to standard output. */
+/** Writes a project's members to a file or to standard output. */
 
 import type { Membership } from "@tenure/client"
 import * as Flag from "effect/cli/Flag"
@@ -25,7 +25,7 @@ const formatOf = (path: string): Format => (/\.(?:ndjson|jsonl)$/i.test(path) ? 
 export const exportFormat = (path: string, isJson: boolean): Format =>
   path === "" && isJson ? "ndjson" : formatOf(path)
 
-/** Where an export goes. */
+/** The export's destination. */
 export const outputFlag = Flag.String("output").pipe(
   Flag.withAlias("o"),
   Flag.withMetavar("FILE"),
@@ -33,11 +33,11 @@ export const outputFlag = Flag.String("output").pipe(
   Flag.optional,
 )
 
-/** Quotes the text of a cell of CSV if it has to be. */
+/** Quotes a CSV cell's text if necessary. */
 const cell = (text: string): string =>
   /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 
-/** A cell of CSV with the metadata, as an import reads it. */
+/** Prints metadata as a CSV cell, as an import reads it. */
 const metadataCell = (metadata: Membership["metadata"]): string =>
   Object.keys(metadata).length === 0 ? "" : cell(JSON.stringify(metadata))
 
@@ -47,7 +47,7 @@ const lineOf: Readonly<Record<Format, (member: Membership) => string>> = {
   ndjson: (member) => `${JSON.stringify(member)}\n`,
 }
 
-/** The first line of a file. */
+/** A file's first line. */
 export const headOf: Readonly<Record<Format, string>> = {
   csv: "user_id,end_date,state,metadata\n",
   ndjson: "",
@@ -66,7 +66,7 @@ const writeTo = Effect.fnUntraced(function* <E, R>(
   yield* commit
 }, Effect.scoped)
 
-/** Where an export goes, and how members are written. */
+/** An export's destination and format. */
 interface Destination {
   /** A file's path; empty for standard output. */
   readonly path: string
@@ -74,7 +74,7 @@ interface Destination {
 }
 
 /**
- * Writes all members of a project.
+ * Writes all members in a project.
  *
  * @param head - the text before them
  */

@@ -25,7 +25,7 @@ import {
   readLines,
 } from "./member-lines.ts"
 
-/** A batch of lines, sent in one request. */
+/** A batch of lines for one request. */
 export interface ImportBatch {
   /** At most one per user. */
   readonly members: ReadonlyArray<FileMember>
@@ -37,7 +37,7 @@ export interface ImportBatch {
 // The API's maximum.
 const maxMembers = 10_000
 
-// The most bytes of the lines of a batch, with a line to spare, below the API's limit: 2 MiB.
+// The most bytes in a batch's lines, with a line to spare, below the API's limit: 2 MiB.
 const maxBatchBytes = 2_000_000
 
 /** A member as it is sent. */
@@ -99,15 +99,15 @@ export async function* splitIntoBatches(
   if (members.size + refused.length > 0) yield take()
 }
 
-/** Where members are sent. */
+/** The import's destination and options. */
 export interface ImportTarget {
   readonly project: string
-  /** Whether they are only checked, and whether the webhooks are shown that would be sent. */
+  /** Whether members are only checked, and whether webhooks are previewed. */
   readonly dryRun: boolean
   readonly events: boolean
 }
 
-/** Counts of a dry run. */
+/** Counts from a dry run. */
 interface ImportCounts {
   readonly would_grant: number
   readonly would_shorten: number
@@ -128,9 +128,9 @@ const addCounts = (
 
 /** A batch's result. */
 export interface SentBatch {
-  /** Of a dry run. */
+  /** Present in a dry run. */
   readonly counts?: ImportCounts | undefined
-  /** The webhooks that would be sent, in a dry run that shows them. */
+  /** A webhook preview, if a dry run requests it. */
   readonly events?: EventsPreview
   readonly members: number
   /** How many members an earlier run had sent already. */
@@ -216,7 +216,7 @@ export interface ImportFlags extends ImportTarget {
 
 interface Source {
   readonly stream: Readable
-  /** The number of bytes, if known. */
+  /** The size in bytes, if known. */
   readonly size: number | undefined
 }
 
@@ -296,11 +296,11 @@ const advise = (failure: Failure): Failure =>
       })
     : failure
 
-/** Lines that were refused for the same reason. */
+/** Lines refused for the same reason. */
 export interface Refusal {
   readonly problem: string
   readonly count: number
-  /** The number of the first of them. */
+  /** The first line's number. */
   readonly line: number
 }
 

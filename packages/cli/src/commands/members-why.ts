@@ -12,12 +12,12 @@ import { projectFlag, userId } from "../support/flags.ts"
 import { printResult } from "../support/output.ts"
 import { isoOf, layOut, pluralize, printable } from "../support/text.ts"
 
-/** A change of a member, as the API has it. */
+/** A change to a member, as the API returns it. */
 type Change = Omit<AuditRow, "user_id" | "subject" | "changes">
 
-/** A change of a member's end date: from which to which. */
+/** A change to a member's end date, with both dates. */
 export interface DatedChange extends Change {
-  /** Whether this change has set the date that holds now. */
+  /** Whether this change set the current date. */
   readonly sets_current_date: boolean
 }
 
@@ -58,7 +58,7 @@ const dateBefore = (change: Change, after: string | null): string | null => {
 }
 
 /**
- * Fills in the member's dates. Rows of changes of all members have none, because these are other ones for each member.
+ * Fills in the member's dates. Rows for bulk changes have none, because each member has different ones.
  *
  * @param changes - newest first, as the API lists them
  * @param current - the end date now; `undefined` if there is no membership
@@ -74,7 +74,7 @@ const explainDates = (
     before = dateAfter(change, from)
     return { change, from, to: before }
   })
-  // What a change leaves open, the next one tells, or the date that holds now.
+  // If a change leaves a date open, the next change tells it, or the current date.
   let after: string | null = current ?? null
   const filled = forward.toReversed().map(({ change, from, to }, index) => {
     const end = to ?? (leaving.has(change.action) ? null : after)
@@ -100,7 +100,7 @@ const names: Partial<Record<Change["action"], string>> = {
 // More do not fit on a screen.
 const maxShown = 20
 
-// The most that a page of the API may have. A member has few changes.
+// The API's largest page. A member has few changes.
 const maxRead = 1000
 
 /** Says how the date came about, in one sentence. */

@@ -289,7 +289,7 @@ interface Dates {
 const changeOfDate = ({ from: before, to }: Dates): string =>
   before === to ? `It ends ${to}, as before` : `${before} → ${to}`
 
-/** Returns the part of a request that says to which date, or by which duration, to extend. */
+/** Returns a request's fields for the new date or the duration. */
 const goalOf = (date: Option.Option<Goal>, duration: Option.Option<string>) =>
   Option.isSome(date) === Option.isSome(duration)
     ? Effect.fail(
@@ -343,7 +343,7 @@ const extend = Command.make(
         ...describeDryRun(given.dryRun, data.events),
       ])
     if (given.dryRun) return yield* print(yield* extended(true))
-    // Who names the date that is expected knows of it.
+    // A user who passes the expected date knows it.
     if (Option.isNone(given.expected) && !(yield* yesFlag)) {
       const to = goal.extend ?? (yield* extended(true)).data.new_end_date
       const isShorter = !given.neverShorten && to < before
@@ -415,7 +415,7 @@ const history = Command.make("history", { user: commandsUserId, project }, (give
   Command.withExamples([{ command: "tenure members history 1001 --project shop" }]),
 )
 
-/** What a change of all members does, or would do. */
+/** The effect of a bulk change, or of its dry run. */
 interface ChangeOfAll {
   readonly new_end_date?: string
   readonly extend_by?: string
@@ -430,7 +430,7 @@ interface ChangeOfAll {
   }>
 }
 
-/** Prints the result of a change of all members, or of its dry run. */
+/** Prints the result of a bulk change or its dry run. */
 const printChangeOfAll = (
   { data, total }: { readonly data: ChangeOfAll; readonly total: number },
   isDry: boolean,
@@ -449,7 +449,7 @@ const printChangeOfAll = (
     return [...layOutOne(row), ...describeDryRun(isDry, events)]
   })
 
-/** What would change, in sentences. */
+/** Describes the expected effect in sentences. */
 const effectOf = ({ would_reactivate = 0, would_shorten = 0 }: ChangeOfAll): string =>
   [
     would_shorten === 0
@@ -560,7 +560,7 @@ interface Placed {
   readonly date: Option.Option<Goal>
 }
 
-/** Tells the project from the date: a single argument that is a date is no project. */
+/** Tells the project from the date: a date as single argument is no project. */
 const placeOf = ({ date, place }: Placed): Placed => {
   const goal = Option.isNone(date) ? Option.flatMap(place.argument, parseGoal) : Option.none<Goal>()
   return Option.isSome(goal)

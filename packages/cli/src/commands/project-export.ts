@@ -1,5 +1,5 @@
 /**
- * The records of an exported project beside its members, one in a line: the project, its bulk extensions
+ * The records in an exported project beside its members, one per line: the project, its bulk extensions
  * and its webhooks without secrets.
  */
 
@@ -16,7 +16,7 @@ export interface ExportedProject {
   readonly exported_at: string
 }
 
-/** A bulk extension. Those before the export are in the end dates of the members. */
+/** A bulk extension. Members' end dates include extensions from before the export. */
 export interface ExportedBulkExtension {
   readonly record: "bulk_extension"
   readonly at: string
@@ -39,14 +39,14 @@ export interface ExportedWebhook {
   readonly rate: number | null
   readonly description: string | null
   readonly disabled_at: string | null
-  /** The names of its own headers. The values are secret. */
+  /** Its own headers' names. The values are secret. */
   readonly header_names: ReadonlyArray<string>
 }
 
-/** A webhook that is read. Headers without values cannot be sent. */
+/** A webhook as read back. Headers without values cannot be sent. */
 export type ReadWebhook = Omit<ExportedWebhook, "header_names">
 
-/** A line of an exported project that is no member. Of bulk extensions, only the number is read. */
+/** A line in an exported project, other than a member. Bulk extensions are only counted. */
 export type ExportRecord = ExportedProject | Pick<ExportedBulkExtension, "record"> | ReadWebhook
 
 /** Returns a bulk extension as it is exported. */

@@ -1,4 +1,4 @@
-/** Flags for files with other names of columns and other dates. */
+/** Flags for files with other column names and date formats. */
 
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
@@ -47,7 +47,7 @@ const dates = Flag.String("dates").pipe(
 /** The flags. */
 export const readingFlags = { map, dates }
 
-/** The values of the flags. */
+/** The flags' values. */
 interface ReadingFlags {
   readonly map: ReadonlyArray<readonly [Field, string]>
   readonly dates: Option.Option<DateOrder>

@@ -3,19 +3,19 @@
 import { makeNameCheck } from "@tenure/core/internal"
 import { dateFormat, parseDate } from "../support/flags.ts"
 
-/** The fields of a member in a file. */
+/** A member's fields in a file. */
 export const fields = ["user_id", "end_date", "metadata"] as const
 
-/** A field of a member in a file. */
+/** A member's field in a file. */
 export type Field = (typeof fields)[number]
 
-/** Tells whether a text is the name of a field. */
+/** Tells whether a text is a field's name. */
 export const isField = (text: string): text is Field => fields.some((field) => field === text)
 
 /** Column names by field, for fields under another name. */
 export type ColumnNames = ReadonlyMap<Field, string>
 
-/** Removes spaces of any width, and invisible characters, from both ends. */
+/** Removes spaces with any width, and invisible characters, from both ends. */
 export const trim = (text: string): string => text.replaceAll(/^[\s\p{Cf}]+|[\s\p{Cf}]+$/gu, "")
 
 /** Returns a name without its capitals, spaces and marks: `User ID` and `userId` are the same. */
@@ -26,7 +26,7 @@ const plain = (name: string): string =>
     .toLowerCase()
     .replaceAll(/[^\p{L}\p{N}]+/gu, "")
 
-/** Columns of a field: an exact name comes before other spellings. */
+/** Returns a field's columns: an exact name comes before other spellings. */
 const indexesOf = (name: string, titles: ReadonlyArray<string>): ReadonlyArray<number> => {
   const spelled = (isSame: (title: string) => boolean) =>
     titles.flatMap((title, index) => (isSame(title) ? [index] : []))
@@ -34,7 +34,7 @@ const indexesOf = (name: string, titles: ReadonlyArray<string>): ReadonlyArray<n
   return exact.length > 0 ? exact : spelled((title) => plain(title) === plain(name))
 }
 
-/** Finds the names of a field among other names, in whatever spelling: more than one if it is ambiguous. */
+/** Finds a field's name in any spelling among other names: more than one if ambiguous. */
 export const findNames = (
   field: Field,
   names: ReadonlyArray<string>,
@@ -45,16 +45,16 @@ export const findNames = (
 const faultOfNames = makeNameCheck({ user_id: true, end_date: true, metadata: true })
 
 /**
- * Returns what is wrong with the other names beside those of fields, if one is probably misspelled.
+ * Returns the problem if a name beside the fields' is probably misspelled.
  *
- * @param found - the names of the fields that are there
+ * @param found - the names of the fields found
  */
 export const misnamed = (
   names: ReadonlyArray<string>,
   found: ReadonlyMap<Field, string>,
 ): string | undefined => {
   const used = new Set(found.values())
-  // Other spellings of a field are beside its exact name here, or are two of it.
+  // A field's other spellings here are beside its exact name, or there are two.
   const others = names.filter(
     (name) => !used.has(name) && !fields.some((field) => plain(field) === plain(name)),
   )
@@ -72,7 +72,7 @@ export const sharedProblem = (found: ReadonlyMap<Field, string>): string | undef
     : `"${name}" cannot be ${fieldsOf(name).join(" and ")}: correct --map, which gives each field a column of its own`
 }
 
-/** Where fields are in a record. */
+/** The fields' columns in a record. */
 export interface Header {
   readonly titles: ReadonlyArray<string>
   readonly indexes: ReadonlyMap<Field, number>
@@ -131,7 +131,7 @@ const midnight = String.raw`(?:,? +(?:0?0:00(?::00)?|12:00(?::00)? ?AM))?`
 const partOf = (part: string): string =>
   part.startsWith("Y") ? String.raw`(?<Y>\d{4})` : String.raw`(?<${part.slice(0, 1)}>\d{1,2})`
 
-/** Reads an order of day, month and year, such as `DD.MM.YYYY` or `MM/DD/YYYY`. */
+/** Reads a date order, such as `DD.MM.YYYY` or `MM/DD/YYYY`. */
 export const parseDateOrder = (given: string): DateOrder | undefined => {
   const format = given.toUpperCase()
   const [, one = "", separator = "", two = "", three = ""] = order.exec(format) ?? []
@@ -150,7 +150,7 @@ export const parseDateOrder = (given: string): DateOrder | undefined => {
   }
 }
 
-/** Dates of other programs, with the advice. */
+/** Other programs' dates, with the advice. */
 const foreignDates: ReadonlyArray<readonly [pattern: RegExp, problem: string]> = [
   [
     /^\d{5}(?:[.,]\d+)?$/,
@@ -199,7 +199,7 @@ export const dateProblem = (text: string, dates: DateOrder | undefined): string 
 
 const asText = "format the column as text, and export it again from where the ids come from"
 
-/** Numbers and errors of spreadsheets in place of ids. */
+/** Spreadsheet numbers and errors where an id belongs. */
 const brokenIds: ReadonlyArray<readonly [pattern: RegExp, problem: string]> = [
   [
     // Without a decimal mark or a sign, it may be an id: `12E45`.
@@ -223,7 +223,7 @@ const brokenIds: ReadonlyArray<readonly [pattern: RegExp, problem: string]> = [
 export const brokenIdProblem = (text: string): string | undefined =>
   brokenIds.find(([pattern]) => pattern.test(text))?.[1]
 
-// Spreadsheets keep 15 digits of a number, followed by zeros.
+// Spreadsheets keep a number's first 15 digits, followed by zeros.
 const longNumber = /^\d{15}(\d+)$/
 
 /** Makes a rule to detect rounded ids. It ends with the first id in the file with further digits, because a spreadsheet rounds all. */

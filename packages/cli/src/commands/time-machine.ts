@@ -1,4 +1,4 @@
-/** Tenure in memory under a clock that moves only when it is told to, and sends nothing. */
+/** Tenure in memory under a clock that moves only on command. It sends nothing. */
 
 import { performance } from "node:perf_hooks"
 import { clearInterval, setInterval } from "node:timers"
@@ -18,17 +18,17 @@ import { makeControlledRuntime } from "@tenure/testing/internal"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 
-/** A request that a webhook would get. */
+/** A request a webhook would receive. */
 export interface SentRequest {
   /** When, in milliseconds since the epoch. */
   readonly at: number
   readonly url: string
   readonly body: string
-  /** The status with which it is answered. */
+  /** The response status. */
   readonly status: number
 }
 
-/** Is told what happens. */
+/** Callbacks for events, requests and finished moves. */
 export interface Witness {
   readonly event: (event: Event) => void
   readonly request: (request: SentRequest) => void
@@ -36,7 +36,7 @@ export interface Witness {
   readonly stands: (now: number) => void
 }
 
-/** What happens next, if nobody changes anything. */
+/** The next event without further changes. */
 interface NextEvent {
   /** In milliseconds since the epoch. */
   readonly at: number
@@ -49,20 +49,20 @@ export class ClockBusy extends Error {
   override readonly message = "The clock is moving. Pause it first."
 }
 
-/** The clock. Each move runs what is due on the way, in the order of time. */
+/** The clock. Each move runs the work due on the way, in time order. */
 export interface MachineClock {
   /** In milliseconds since the epoch, as all times here. */
   readonly start: number
-  /** The last time that it can show: a century after the start. */
+  /** The last possible time: a century after the start. */
   readonly end: number
   readonly now: () => number
   readonly isPlaying: () => boolean
-  /** Moves to a time, or to the present one to run what is due. Rejects with `ClockBusy`. */
+  /** Moves to a time, or to the present one to run due work. Rejects with `ClockBusy`. */
   readonly moveTo: (time: number) => Promise<void>
   /** Moves until something happens, if anything ever does. Rejects with `ClockBusy`. */
   readonly step: () => Promise<void>
   /**
-   * Begins to move steadily for some time of the clock, within some seconds. Rejects with `ClockBusy`.
+   * Begins to move steadily by `millis` on the clock, within `seconds`. Rejects with `ClockBusy`.
    */
   readonly play: (millis: number, seconds: number) => Promise<void>
   /** Ends a move or a play. Resolves when the clock stands. */
@@ -83,15 +83,15 @@ export interface TimeMachineOptions {
   readonly start: number
   readonly projectId: string
   readonly witness: Witness
-  /** Returns the status with which a receiver answers. */
+  /** Returns a receiver's response status. */
   readonly statusOf: (url: string) => number
-  /** Is told about faults of Tenure itself. */
+  /** Called with Tenure's own faults. */
   readonly onFault: (message: string) => void
 }
 
 const leads = [...Setting.parse(expiryRules).reminders, 0]
 
-/** The times at which the stores have something to do. */
+/** The times of the stores' next work. */
 interface Due {
   check: () => number
   attempt: number
@@ -112,7 +112,7 @@ const unlimited = Layer.succeed(RateLimitStore, {
 // Webhooks may have private addresses: nothing is sent there.
 const everywhere = ["0.0.0.0/0", "::/0"]
 
-/** The most webhooks of a copy. */
+/** The most webhooks in a copy. */
 export const maxWebhooks = 1000
 
 /** How far a clock goes, in milliseconds. */
@@ -121,7 +121,7 @@ export const century = 36_525 * 86_400_000
 // How often a play moves on, in real milliseconds.
 const frameMillis = 50
 
-// How soon something is run that is due at once, in real milliseconds.
+// The delay before running work due at once, in real milliseconds.
 const settleMillis = 200
 
 // So many moves without an event are no step any more.
@@ -134,7 +134,7 @@ const describe = (userId: string, lead: number): string =>
 
 const ignore = () => undefined
 
-/** Starts a machine, with a project that is empty. */
+/** Starts a machine with an empty project. */
 export const startTimeMachine = async ({
   onFault,
   projectId,
@@ -218,7 +218,7 @@ export const startTimeMachine = async ({
 
   const pause = async (): Promise<void> => {
     isStopped = true
-    // Who began it is told of its failure.
+    // The move's caller receives its failure.
     await move?.ended.catch(ignore)
   }
 
@@ -227,7 +227,7 @@ export const startTimeMachine = async ({
     if (move?.isPlay === true) await pause()
   }
 
-  /** Runs what is due now, such as the reminder of a member that was just granted. */
+  /** Runs work due now, such as a new member's reminder. */
   const settle = async (): Promise<void> => {
     if (move === undefined && due.check() <= now()) await runtime.advance(now)
   }
@@ -258,7 +258,7 @@ export const startTimeMachine = async ({
     }
   }
 
-  /** When the next attempt of the project's webhooks is due. Claims tell when leases end, too, which is no attempt. */
+  /** Returns when the webhooks' next attempt is due. Claims report lease ends, too, and these are not attempts. */
   const attemptAt = async (): Promise<number> => {
     const webhooks = await tenure.webhooks.health({ projectId }).catch(() => [])
     return Math.min(...webhooks.map(({ nextAttemptAt = Infinity }) => nextAttemptAt))

@@ -25,7 +25,7 @@ import { connected, printDone } from "../support/output.ts"
 export const listenOnLoopback = Effect.fnUntraced(function* (
   answer: (request: IncomingMessage) => number | Promise<number>,
 ) {
-  // Every command would load it, and with it what `fetch` needs.
+  // Otherwise every command would load it, and `fetch`'s dependencies with it.
   const { createServer } = yield* Effect.promise(() => import("node:http"))
   const server = createServer(async (request, response) => {
     response.writeHead(await answer(request)).end()
@@ -219,7 +219,7 @@ const clear = Effect.fnUntraced(function* (member: Member) {
   yield* end(member)
 })
 
-// A reminder has to come after the grant, also if the clock of the server is ahead.
+// A reminder must come after the grant, even if the server's clock is ahead.
 const untilReminder = 2000
 
 // Several times as long as an idle server needs.
