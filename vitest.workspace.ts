@@ -6,13 +6,13 @@ import { defineConfig } from "vitest/config"
 
 const pathOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
 
-// Tests start dozens of programs, which take half the time if Node does not compile them anew.
+// Tests start dozens of programs. A compile cache halves the time for these.
 process.env["NODE_COMPILE_CACHE"] ??= pathOf("node_modules/.cache/node")
 
 /** Packages are tested from their sources, as they are run in development. */
 const conditions = ["@tenure/source"]
 
-/** Folders with tests that start the server and the command. The others need no bundles. */
+/** Folders with tests for the bundled server or command. The others need no bundles. */
 const starting = ["docs", "examples/node-server", "packages/{cli,console,lab,server}"]
 
 const everywhere = ["docs", "examples/*", "packages/*"]
@@ -26,14 +26,14 @@ export default defineConfig(({ mode }) => {
     ssr: { resolve: { conditions } },
     test: {
       name,
-      // One root for all: what is transformed for a project is not transformed again for others.
+      // One root for all, so that projects share transformed modules.
       root: pathOf("."),
       ...more,
-      // No test is about these times: they end what hangs, and a busy machine is slow.
+      // Only hanging tests reach these timeouts, which are long because a busy machine is slow.
       testTimeout: 120_000,
       hookTimeout: 120_000,
       expect: { poll: { timeout: 60_000, interval: 20 } },
-      // Files share a process, where modules are loaded once: no test leaves anything behind.
+      // Files share a process and its loaded modules, so no test may leave anything behind.
       isolate: false,
       restoreMocks: true,
     },
@@ -43,7 +43,7 @@ export default defineConfig(({ mode }) => {
     test: {
       // Tests also wait, for other processes and for time to pass: two more keep all processors busy.
       maxWorkers: availableParallelism() + 2,
-      // What one file leaves behind for the next shows in some order. Its seed is printed.
+      // A shuffled order reveals leftovers from one file to the next. Its seed is printed.
       sequence: { shuffle: { files: true } },
       globalSetup: ["scripts/temporary-files.ts", "packages/postgres/test/global-setup.ts"],
       projects: [

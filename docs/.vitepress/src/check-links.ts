@@ -1,5 +1,5 @@
 /**
- * Checks that the built site's links, headings and images exist, and the repository files it links to. Markdown files
+ * Checks that all link targets in the built site exist: pages, headings, images, and repository files. Markdown files
  * are checked like pages.
  */
 

@@ -1,4 +1,4 @@
-/** The server as a process, with its own PostgreSQL: its host starts and stops it. */
+/** The server as a process, with its own PostgreSQL: its start, and its stop by the host. */
 
 import { spawn } from "node:child_process"
 import { once } from "node:events"

@@ -37,7 +37,7 @@ interface Keyed<Input> {
   readonly others: { readonly [Name in keyof Input]: unknown }
 }
 
-/** Returns calls with the same key; only the first succeeds. */
+/** Returns calls with the same key; only the first is made. */
 const keyed = <Input extends object>({ call, input, others }: Keyed<Input>) =>
   [input, ...Object.entries(others).map(([name, value]) => ({ ...input, [name]: value }))].map(
     (given) => () => call({ ...given, idempotencyKey: "k1" }),

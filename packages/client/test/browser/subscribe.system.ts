@@ -48,7 +48,7 @@ beforeAll(async () => {
 
 const projectId = "p1"
 
-/** Starts the page's backend, which holds the token, and the API, which also allows cross-origin pages. */
+/** Starts the page's backend with the token, and the API with cross-origin access. */
 const start = async (schema: string, port: number) => {
   const tenure = await createTenure({
     stores: postgres({ url: inject("databaseUrl"), schema }),

@@ -61,7 +61,7 @@ const services = activityCounterLayer.pipe(
   Layer.provideMerge(memory()),
 )
 
-/** Declares a test that counts the stores' activity. */
+/** Declares a test with counted store activity. */
 const counting = (
   name: string,
   body: () => Effect.fn.Return<void, unknown, Layer.Success<typeof services>>,

@@ -19,7 +19,7 @@ type Ping = Effect.Effect<void, StoreUnavailable>
 
 type Port = "memberships" | "webhooks" | "apiKeys" | "outbox" | "limits"
 
-/** Answers that replace the memory stores' own. */
+/** Answers replacing the memory stores' own. */
 interface Answers extends Partial<Record<Port, Ping>> {
   readonly backlog?: ReturnType<Outbox["Service"]["backlog"]>
 }

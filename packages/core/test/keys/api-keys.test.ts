@@ -29,7 +29,7 @@ const makeState = () => ({
 
 type State = ReturnType<typeof makeState>
 
-/** Returns a store that counts calls and holds them back. */
+/** Returns a store with counted, blockable calls. */
 const watchedStore = (state: State) =>
   Layer.effect(
     ApiKeyStore,

@@ -14,7 +14,7 @@ const { p1, p2 } = Fixture
 
 const services = Layer.provide(tenureLayer({ keyCacheTtl: 0, expiry: false }), memory())
 
-/** Issues a ticket for one project with a key that opens two. */
+/** Issues a ticket for one project with a key for two. */
 const issued = Effect.gen(function* () {
   const { createProject } = yield* Memberships
   yield* createProject(p1)

@@ -142,7 +142,7 @@ const settableClock = Effect.gen(function* () {
 // No refusal lasts longer than a suspension, and a token comes back sooner.
 const longestSeconds = 120
 
-/** Runs the steps, and then makes every client follow its refusals. */
+/** Runs the steps, and then makes every client obey its refusals. */
 const run = Effect.fnUntraced(function* (sequence: ReadonlyArray<Step>) {
   const { clock, pass, set } = yield* settableClock
   const { layer, state } = wallStore()
