@@ -5,10 +5,11 @@ import * as NetAddress from "effect/net/NetAddress"
 import * as Result from "effect/Result"
 import * as Setting from "./setting.ts"
 
-// The well-known prefix of translators (RFC 6052), such as NAT64: the last four bytes are the IPv4 address.
+// The well-known prefix for translators such as NAT64 (RFC 6052): the IPv4 address is in the last four
+// bytes.
 const translated = IpNetwork.fromStringUnsafe("64:ff9b::/96")
 
-/** Reads an IPv4 address from four bytes of an IPv6 address. */
+/** Reads an IPv4 address from four bytes in an IPv6 address. */
 export const ipv4Within = (
   address: NetAddress.Ipv6Address,
   positions: ReadonlyArray<number>,
@@ -24,8 +25,8 @@ export const untranslate = (address: NetAddress.IpAddress): NetAddress.IpAddress
     : NetAddress.toCanonical(address)
 
 /**
- * Parses an address: bare, in brackets, with a port, or with a zone, which is dropped. Returns the IPv4
- * address for an IPv4-mapped one, and `undefined` for any other text.
+ * Parses an address: bare, in brackets, with a port, or with a zone; the zone is dropped. Returns the
+ * IPv4 address for an IPv4-mapped one, and `undefined` for any other text.
  */
 export const parseAddress = (text: string): NetAddress.IpAddress | undefined => {
   const [, bracketed, dotted] = /^(?:\[([^\]]*)\](?::\d+)?|([\d.]+):\d+)$/.exec(text) ?? []
@@ -37,7 +38,7 @@ export const parseAddress = (text: string): NetAddress.IpAddress | undefined => 
 const parseNetwork = (given: unknown): IpNetwork.IpNetwork | undefined =>
   typeof given === "string" ? Result.getOrUndefined(IpNetwork.fromString(given)) : undefined
 
-/** An option that is a list of networks. */
+/** An option with a list of networks. */
 export const networksOption = Setting.list(
   Setting.custom<string, IpNetwork.IpNetwork>(
     'a network in CIDR notation, such as "10.0.0.0/8"',
@@ -45,7 +46,7 @@ export const networksOption = Setting.list(
   ),
 )
 
-/** Tells whether one of the networks contains the address. */
+/** Tells whether any network contains the address. */
 export const networksInclude = (
   networks: ReadonlyArray<IpNetwork.IpNetwork>,
   address: NetAddress.IpAddress,

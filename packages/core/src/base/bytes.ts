@@ -1,5 +1,6 @@
 /**
- * Bytes: Base64 (RFC 4648), SHA-256 (FIPS 180-4) and HMAC (RFC 2104), by functions that every JavaScript runtime has.
+ * Bytes: Base64 (RFC 4648), SHA-256 (FIPS 180-4) and HMAC (RFC 2104), by functions available in every
+ * JavaScript runtime.
  */
 
 /** Encodes bytes in the standard alphabet, with padding. */
@@ -9,7 +10,7 @@ export const encodeBase64 = (bytes: Uint8Array): string => btoa(String.fromCharC
 export const encodeBase64Url = (bytes: Uint8Array): string =>
   encodeBase64(bytes).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")
 
-/** Decodes text that is known to be valid base64. Throws if it is invalid. */
+/** Decodes text known to be valid base64. Throws if it is invalid. */
 export const decodeBase64Unsafe = (text: string): Uint8Array<ArrayBuffer> => {
   const characters = atob(text)
   const bytes = new Uint8Array(characters.length)
@@ -17,7 +18,7 @@ export const decodeBase64Unsafe = (text: string): Uint8Array<ArrayBuffer> => {
   return bytes
 }
 
-// Groups of four characters, the last one padded. `atob` also accepts white space and missing padding.
+// Four-character groups, the last one padded. `atob` also accepts white space and missing padding.
 const pattern = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
 
 /** Decodes padded text. Returns `undefined` if it is invalid. */
@@ -31,8 +32,8 @@ export const decodeBase64Url = (text: string): Uint8Array<ArrayBuffer> | undefin
   return decodeBase64(standard.padEnd(Math.ceil(standard.length / 4) * 4, "="))
 }
 
-// Every request needs a digest, and every delivery a signature. WebCrypto computes them asynchronously, on Node in a thread
-// pool, which takes about 70 µs in place of 1 to 9 µs here.
+// Every request needs a digest, and every delivery a signature. WebCrypto computes them asynchronously,
+// on Node in a thread pool: about 70 µs instead of 1 to 9 µs here.
 const initial = Int32Array.of(
   0x6a09e667,
   0xbb67ae85,
@@ -68,7 +69,7 @@ const at = (words: Int32Array | Uint8Array, index: number): number => words[inde
 
 const rotate = (word: number, bits: number): number => (word >>> bits) | (word << (32 - bits))
 
-/** Spreads the block that starts at `offset` over the message schedule (FIPS 180-4, 6.2.2, step 1). */
+/** Spreads the block at `offset` over the message schedule (FIPS 180-4, 6.2.2, step 1). */
 const expand = (bytes: Uint8Array, offset: number): void => {
   for (let t = 0, i = offset; t < 16; t++, i += 4) {
     schedule[t] =
@@ -119,7 +120,7 @@ const compress = (state: Int32Array, bytes: Uint8Array, offset: number): void =>
   state[7] = at(state, 7) + h
 }
 
-/** Hashes `bytes` and the padding, from a state that has already hashed `before` bytes. */
+/** Hashes `bytes` and the padding, starting from the state after `before` bytes. */
 const finish = (from: Int32Array, bytes: Uint8Array, before: number): Uint8Array<ArrayBuffer> => {
   const state = sharedState
   state.set(from)
@@ -141,7 +142,7 @@ const finish = (from: Int32Array, bytes: Uint8Array, before: number): Uint8Array
   return digest
 }
 
-/** Returns the SHA-256 digest of `bytes`: 32 bytes. */
+/** Returns the 32-byte SHA-256 digest. */
 export const sha256 = (bytes: Uint8Array): Uint8Array<ArrayBuffer> => finish(initial, bytes, 0)
 
 const padded = (key: Uint8Array, pad: number): Int32Array => {
@@ -156,6 +157,6 @@ const padded = (key: Uint8Array, pad: number): Int32Array => {
   return keyed
 }
 
-/** Returns the HMAC-SHA-256 of `message` with `key`: 32 bytes. */
+/** Returns the 32-byte HMAC-SHA-256 for `message` with `key`. */
 export const hmac = (key: Uint8Array, message: Uint8Array): Uint8Array<ArrayBuffer> =>
   finish(padded(key, 0x5c), finish(padded(key, 0x36), message, blockSize), blockSize)

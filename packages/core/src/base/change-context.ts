@@ -1,4 +1,4 @@
-/** The context of a change: who asked for it, in which request, and with which idempotency key. */
+/** A change's context: its principal, request and idempotency key. */
 
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
@@ -11,19 +11,19 @@ import { TaggedError } from "./tagged-error.ts"
 import { currentUnixMillis, sleepAside } from "./time.ts"
 import { ApiKeyId, copyOwn, identifierFormat, isIdentifier } from "./values.ts"
 
-/** The origin of a change, as the audit trail keeps it. */
+/** A change's origin, as the audit trail keeps it. */
 export interface Origin {
-  /** Id of the request; `undefined` if the host named none. */
+  /** Request id; `undefined` if the host named none. */
   readonly requestId: string | undefined
-  /** Id of the API key, or of the person or program that the host named; `undefined` if it named none. */
+  /** API key id, or the id of a person or program named by the host; `undefined` without one. */
   readonly keyId: ApiKeyId | undefined
-  /** The request's trace, which the change's event carries and the audit trail does not keep. */
+  /** The request's trace: carried by the change's event, not kept in the audit trail. */
   readonly traceparent?: Traceparent | undefined
 }
 
-/** What the audit trail keeps of every change, besides what was changed. */
+/** Audited facts about every change, besides the change itself. */
 export interface ChangeContext {
-  /** Who asked for the change, and in which request. */
+  /** The principal and the request behind the change. */
   readonly origin: Origin
   /** When it happens, in milliseconds since the epoch. */
   readonly at: number
@@ -31,36 +31,36 @@ export interface ChangeContext {
   readonly idempotency?: IdempotencyKey | undefined
 }
 
-/** What a setting is, or was, as the audit trail shows it. */
+/** A present or earlier setting, as the audit trail shows it. */
 type AuditedValue = string | number | boolean | ReadonlyArray<string> | null
 
-/** One setting that a change has replaced. */
+/** One setting replaced by a change. */
 export interface FieldChange {
-  /** The name of the setting, for example `eventTypes`. */
+  /** The setting's name, for example `eventTypes`. */
   readonly field: string
-  /** What it was; `null` if it was not set. */
+  /** The earlier value; `null` if it was not set. */
   readonly from: AuditedValue
-  /** What it is now; `null` if it is not set any more. */
+  /** The new value; `null` if it is not set any more. */
   readonly to: AuditedValue
 }
 
-/** The origin of a change, as hosts pass it. Ids have 1 to 255 characters and no control characters. */
+/** A change's origin, as hosts pass it. Ids have 1 to 255 characters and no control characters. */
 export interface OriginInput {
-  /** Id of the request that asked for the change. The change's event carries it as `request_id`. */
+  /** Id of the request behind the change. The change's event carries it as `request_id`. */
   readonly requestId?: string | undefined
-  /** Id of the API key, the person or the program that asked for the change. */
+  /** Id of the API key, the person or the program behind the change. */
   readonly keyId?: string | undefined
   /**
-   * The trace that the change is part of, as W3C's header field `traceparent` has it. The change's event
-   * carries it, and the requests of webhooks do.
+   * The trace the change is part of, as in the W3C header field `traceparent`. The change's event and
+   * the webhook requests carry it.
    */
   readonly traceparent?: string | undefined
 }
 
-/** The origin of a change for which the host names none. */
+/** The origin for changes without one from the host. */
 export const hostOrigin: Origin = { requestId: undefined, keyId: undefined }
 
-/** Converts what a host passes, or fails with `InvalidInput`. */
+/** Converts the host's input, or fails with `InvalidInput`. */
 const readOrigin = (input: OriginInput): Effect.Effect<Origin, InvalidInput> => {
   const { keyId, requestId, traceparent } = copyOwn(input)
   if (requestId !== undefined && !isIdentifier(requestId)) {
@@ -76,11 +76,11 @@ const readOrigin = (input: OriginInput): Effect.Effect<Origin, InvalidInput> => 
     : Effect.succeed({ requestId, keyId, traceparent: trace })
 }
 
-/** Returns what the audit trail keeps of an origin. */
+/** Reduces an origin to its audited fields. */
 export const auditedOrigin = (origin: Origin): Origin =>
   origin.traceparent === undefined ? origin : { requestId: origin.requestId, keyId: origin.keyId }
 
-/** Converts what a host passes to the occasion of a change that happens now, or fails with `InvalidInput`. */
+/** Converts the host's input to a change context dated now, or fails with `InvalidInput`. */
 export const readChangeContext = (
   input: OriginInput = hostOrigin,
 ): Effect.Effect<ChangeContext, InvalidInput> =>
@@ -90,25 +90,28 @@ export const readChangeContext = (
 
 /** A request with an idempotency key. */
 export interface IdempotencyKey {
-  /** The id of the API key, or of whom else the host named; `""` for the host. Others have keys of their own. */
+  /**
+   * The API key's id, or the id of another principal named by the host; `""` for the host. Each owner
+   * has its own keys.
+   */
   readonly owner: string
-  /** The digest of the idempotency key. */
+  /** The idempotency key's digest. */
   readonly key: string
   /**
-   * The digest of the request, with its key: whoever reads the store cannot guess a short secret in the request.
-   * The same key with another fingerprint is an error.
+   * The digest of the request and its key: a reader of the store cannot guess a short secret in the
+   * request. The same key with another fingerprint is an error.
    */
   readonly fingerprint: string
-  /** What a replay returns in place of what the store returns by itself. */
+  /** A replay's result, if it differs from the store's own. */
   readonly answer?: string | undefined
   /** Called if the request was answered before, and therefore has changed nothing. */
   readonly onReplay?: (() => void) | undefined
 }
 
-/** What a store returns in place of making a change that it has made before. */
+/** A store's result for a change it has made before. */
 export interface ReplayedResponse {
   readonly _tag: "Replayed"
-  /** What the answer needs that is not in the request, such as the number of memberships or an id. */
+  /** The result's data missing from the request, such as a membership count or an id. */
   readonly answer: string
 }
 
@@ -129,10 +132,10 @@ export class IdempotencyInProgress extends TaggedError("IdempotencyInProgress") 
 /** Why a request with an idempotency key gets no answer. */
 export type IdempotencyConflict = IdempotencyMismatch | IdempotencyInProgress
 
-/** An idempotency key as a host passes it: 1 to 255 visible characters of ASCII. */
+/** An idempotency key as a host passes it: 1 to 255 visible ASCII characters. */
 export type IdempotencyKeyInput = string | IdempotencyKey
 
-/** What a key looks like, for error messages. */
+/** A valid key's form, for error messages. */
 export const idempotencyKeyFormat = "1 to 255 visible characters of ASCII"
 
 const pattern = /^[\x21-\x7e]{1,255}$/
@@ -143,14 +146,13 @@ export const isIdempotencyKey = (text: unknown): text is string =>
 
 const utf8 = new TextEncoder()
 
-/** Returns the digest of text. */
 export const digestOf = (text: string): string => encodeBase64Url(sha256(utf8.encode(text)))
 
 /**
- * Converts the idempotency key of a call in process. Fails with `InvalidInput` if it is invalid.
+ * Converts an in-process call's idempotency key. Fails with `InvalidInput` if it is invalid.
  *
- * @param keyId - whose key it is; `undefined` for the host
- * @param request - the name of the operation and its arguments, which are the same in a repetition
+ * @param keyId - the key's owner; `undefined` for the host
+ * @param request - the operation's name and arguments, the same in a repetition
  */
 export const readIdempotencyKey = (
   input: IdempotencyKeyInput,
@@ -161,14 +163,14 @@ export const readIdempotencyKey = (
   return isIdempotencyKey(input)
     ? Effect.succeed({
         owner: keyId ?? "",
-        // A client of the API may choose the same key as the host.
+        // An API client may choose the same key as the host.
         key: digestOf(`host ${input}`),
         fingerprint: digestOf(JSON.stringify([input, ...request])),
       })
     : invalidArgument("idempotencyKey", idempotencyKeyFormat)
 }
 
-/** Adds the idempotency key of a call, if it has one, to the occasion of its change; see `fromInput`. */
+/** Adds the call's idempotency key, if any, to its change context; see `fromInput`. */
 export const attachIdempotencyKey = (
   context: ChangeContext,
   input: IdempotencyKeyInput | undefined,
@@ -181,10 +183,10 @@ export const attachIdempotencyKey = (
         idempotency,
       }))
 
-/** Makes what a store returns for a request that it has answered before. */
+/** Makes a store's result for a replayed request. */
 export const replayedResponse = (answer = ""): ReplayedResponse => ({ _tag: "Replayed", answer })
 
-/** Tells whether a store has returned that in place of making a change. */
+/** Tells whether a store has replayed a result instead of making a change. */
 export const isReplayedResponse = (result: unknown): result is ReplayedResponse =>
   Predicate.hasProperty(result, "_tag") && result._tag === "Replayed"
 
@@ -205,22 +207,22 @@ export const withReplayFlag = <A, E, R>(
     }))
   })
 
-/** Tells the caller of a change if it was made before. */
+/** Tells a change's caller if it was made before. */
 export const notifyReplay = (
   { idempotency }: Pick<ChangeContext, "idempotency">,
   result: unknown,
 ): Effect.Effect<void> =>
   isReplayedResponse(result) ? Effect.sync(() => idempotency?.onReplay?.()) : Effect.void
 
-// Who loses so often against other changes gives way.
+// A change outrun this often by others gives way.
 const maxAttempts = 20
 const longestPauseMillis = 1000
 
 /**
- * Makes a change that rests on what it has read, and again if others have changed that since. Pauses in between: of many
- * that repeat at once, all but one would lose again.
+ * Reads and makes a change, and repeats both if others have changed the read data since. Pauses in
+ * between: if many repeat at once, all but one would lose again.
  *
- * @param subject - what is changed, as the beginning of a sentence
+ * @param subject - the changed thing, to begin a sentence
  * @param attempt - reads and changes. Returns `undefined` if others were faster
  */
 export const repeatUntilMade = <A, E, R>(

@@ -109,7 +109,7 @@ export interface RoundRobin<A> {
   readonly enqueue: (element: A) => void
   /** Appends an element even if it is queued already. */
   readonly requeue: (element: A) => void
-  /** Removes an element from the queue until a time; permanently if that is `Infinity`. */
+  /** Removes an element from the queue until a time; permanently for `Infinity`. */
   readonly park: (element: A, until: number) => void
   /** Enqueues parked elements when their time has come. */
   readonly wake: (now: number) => void

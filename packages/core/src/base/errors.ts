@@ -1,12 +1,12 @@
-/** Errors that any method may fail with: invalid input, and unavailable stores. */
+/** Errors common to all methods: invalid input, and unavailable stores. */
 
 import { TaggedError } from "./tagged-error.ts"
 
-/** An argument of an in-process call, or an option, is invalid. */
+/** An argument in an in-process call, or an option, is invalid. */
 export class InvalidInput extends TaggedError("InvalidInput")<{
-  /** The name of the argument or option, such as `projectId` or `webhooks.timeout`. */
+  /** The argument's or option's name, such as `projectId` or `webhooks.timeout`. */
   readonly field: string
-  /** What is wrong with it, and what is valid instead. */
+  /** The problem, and what is valid instead. */
   readonly problem: string
 }> {
   override get message(): string {
@@ -14,7 +14,7 @@ export class InvalidInput extends TaggedError("InvalidInput")<{
   }
 }
 
-/** The cause of a call that was not made, because Tenure is closing. */
+/** The cause for calls refused because Tenure is closing. */
 export const closing = "closed"
 
 /**
@@ -23,7 +23,7 @@ export const closing = "closed"
  */
 export class StoreUnavailable extends TaggedError("StoreUnavailable")<{
   readonly cause: unknown
-  /** What is unavailable, as a sentence, if it is not the store. */
+  /** The unavailable part, as a sentence, if it is not the store. */
   readonly problem?: string | undefined
 }> {
   override get message(): string {

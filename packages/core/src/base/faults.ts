@@ -1,4 +1,4 @@
-/** Reports errors that no client has caused: a host's callbacks that throw, defects, and outages of stores. */
+/** Reports errors not caused by clients: host callbacks that throw, defects, and store outages. */
 
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
@@ -8,7 +8,7 @@ import * as Predicate from "effect/Predicate"
 import { printableCause, printableError } from "./printable-cause.ts"
 import * as Setting from "./setting.ts"
 
-/** A function of the host, or `undefined`. If it returns a promise, nothing waits for that. */
+/** A host's function, or `undefined`. If it returns a promise, nothing waits for it. */
 export type HostCallback<A> = ((value: A) => void) | undefined
 
 /** Logs any error. A throwing logger fails nothing, because the change is made. */
@@ -18,7 +18,7 @@ const logError = (message: string, cause: Cause.Cause<unknown>): Effect.Effect<v
 const callbackLogged = (name: string, cause: Cause.Cause<unknown>): Effect.Effect<void> =>
   logError(`${name} threw`, cause)
 
-/** Logs the rejection of a promise, from now on: an unhandled rejection can end the process. */
+/** Logs a promise's rejection, from now on: an unhandled rejection can end the process. */
 const logRejection = (name: string, promise: PromiseLike<unknown>): Effect.Effect<void> =>
   Effect.asVoid(
     Effect.forkDetach(
@@ -31,10 +31,10 @@ const logRejection = (name: string, promise: PromiseLike<unknown>): Effect.Effec
   )
 
 /**
- * Calls a function of the host, if there is one. Errors that it throws, and rejections of a promise that
- * it returns, are logged.
+ * Calls a host's function, if there is one. Logs errors it throws and rejections from a promise it
+ * returns.
  *
- * @param name - name of the option, for the log
+ * @param name - the option's name, for the log
  */
 export const callHost = <A>(
   name: string,
@@ -52,23 +52,23 @@ export const callHost = <A>(
         }
       })
 
-/** An error that no client has caused. */
+/** An error not caused by a client. */
 export interface Fault {
-  /** What failed, for example `A request ended in a defect`. */
+  /** The failure, for example `A request ended in a defect`. */
   readonly message: string
   /** Why, usually an `Error`. */
   readonly cause: unknown
-  /** The id of the request that it has failed, if it has failed one. */
+  /** The id of the failed request, if any. */
   readonly requestId: string | undefined
-  /** Whether it is a defect, which is logged as well, rather than a temporary failure. */
+  /** Whether it is a defect rather than a temporary failure. Defects are logged as well. */
   readonly isDefect: boolean
 }
 
 /** The options for reporting faults. */
 export const errorReporterOptions = Setting.object({
   /**
-   * Called with each fault, such as a defect or an unavailable store. Errors that the function throws
-   * are logged and otherwise ignored.
+   * Called with each fault, such as a defect or an unavailable store. Errors thrown by the function are
+   * logged and otherwise ignored.
    */
   onError: Setting.callback<(fault: Fault) => void>(),
 })
@@ -112,7 +112,7 @@ const reporter = (onError: ErrorReporterSettings["onError"]): ErrorReporter => {
   }
 }
 
-/** The reporter of faults. By default, it only logs defects. */
+/** Reports faults. By default, only logs defects. */
 export const ErrorReporter = Context.Reference<ErrorReporter>("@tenure/core/Faults", {
   defaultValue: () => reporter(undefined),
 })
@@ -133,16 +133,14 @@ export const logOutage = (message: string, cause: Cause.Cause<unknown>): Effect.
         rootOf(printableError(Cause.squash(cause))).message,
       )
 
-/** Records the results of a repeated operation. */
+/** Records a repeated operation's results. */
 export interface OutageReporter {
   readonly succeeded: () => void
   readonly failed: (cause: Cause.Cause<unknown>) => Effect.Effect<void>
 }
 
 /**
- * Makes a reporter of outages.
- *
- * @param message - what fails, for example `Deliveries cannot be claimed`
+ * @param message - the failing operation, for example `Deliveries cannot be claimed`
  */
 export const makeOutageReporter = (faults: ErrorReporter, message: string): OutageReporter => {
   let end: (() => void) | undefined

@@ -1,7 +1,7 @@
 /**
- * Checks field names in method arguments. A method ignores unknown fields, because TypeScript allows wider objects. But
- * it refuses a misspelled field, such as `dry_run`, and a field that only other methods have: the host would miss its
- * protection.
+ * Checks field names in method arguments. A method ignores unknown fields, because TypeScript allows
+ * wider objects. But it refuses a misspelled field, such as `dry_run`, and a field known only to other
+ * methods: the host would miss its protection.
  */
 
 import * as Effect from "effect/Effect"
@@ -11,9 +11,9 @@ import { distanceOf } from "./misspelled.ts"
 import type { RequestInput } from "./operation-input.ts"
 
 /**
- * A field: `true`; or its name in the HTTP API, unless this is the same in snake case; or another name with the
- * right one in its place; or the fields of the objects in it. `false` marks a name such as `id`, which other methods
- * ignore.
+ * A field: `true`; or its name in the HTTP API, unless this is the same in snake case; or another name
+ * with the right one in its place; or the fields in its objects. `false` marks a name such as `id`,
+ * ignored by other methods.
  */
 type Field = boolean | string | readonly [name: string, right: string] | Fields
 
@@ -47,7 +47,7 @@ const isNear = (stem: string, known: string): boolean => {
     : known.length >= 5 && stem[0] === known[0] && distance <= (known.length < 8 ? 1 : 2)
 }
 
-/** What is right in place of a name. */
+/** The right field for a wrong name. */
 interface Right {
   readonly name: string
   /** As errors write it. */
@@ -202,9 +202,9 @@ export const makeNameCheck = (fields: Fields): ((given: object) => InvalidInput 
 }
 
 /**
- * Returns the fields of an input.
+ * Returns an input's fields.
  *
- * @param others - fields that have other names, too, or are not a part of the input
+ * @param others - fields with further names, or outside the input
  */
 export const namesOf = (
   { fields, path }: Pick<RequestInput<unknown, unknown>, "fields" | "path">,
@@ -218,9 +218,10 @@ export const namesOf = (
 export interface Noun<Methods = FieldsByMethod> {
   readonly methods: Methods
   /**
-   * Tells whether a method ignores another method's field, as in a returned membership: `extend(membership)`.
+   * Tells whether a method ignores another method's field, as in a returned membership:
+   * `extend(membership)`.
    *
-   * @param place - the method's name, and with a dot the name of the field with the object
+   * @param place - the method's name; with a dot, the object's field name
    */
   readonly ignores?: (place: string, field: string, given: object) => boolean
 }

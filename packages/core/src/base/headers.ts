@@ -3,10 +3,7 @@
 import type { Branded } from "effect/Brand"
 import { branded } from "./values.ts"
 
-/**
- * Header fields by lower-case name. A field that was sent several times is an array, if the host keeps
- * the values apart.
- */
+/** Header fields by lower-case name. A repeated field is an array, if the host keeps the values apart. */
 export type HeaderFields = Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
 
 /** Header fields as hosts keep them: with names in any case, also in a `Map` or `Headers`. */
@@ -16,7 +13,7 @@ const isIterable = (
   headers: HostHeaders,
 ): headers is Iterable<readonly [string, HeaderFields[string]]> => Symbol.iterator in headers
 
-/** Returns header fields by lower-case name. Names that differ in case only are one field, repeated. */
+/** Returns header fields by lower-case name. Names differing only in case are one repeated field. */
 export const readHeaderFields = (headers: HostHeaders): HeaderFields => {
   if (!isIterable(headers) && !Object.keys(headers).some((name) => /[A-Z]/.test(name))) {
     return headers
@@ -31,7 +28,7 @@ export const readHeaderFields = (headers: HostHeaders): HeaderFields => {
   return fields
 }
 
-/** A field that may be sent at most once. */
+/** A header field allowed at most once. */
 export type Single =
   | { readonly _tag: "Absent" }
   | { readonly _tag: "Repeated" }
@@ -40,10 +37,7 @@ export type Single =
 const absent: Single = { _tag: "Absent" }
 const repeated: Single = { _tag: "Repeated" }
 
-/**
- * Reads a field that may be sent at most once. Fields of a prototype do not count, nor do values that
- * are not text.
- */
+/** Reads a field allowed at most once. Inherited fields and values other than text do not count. */
 export const singleHeader = (headers: HeaderFields, name: string): Single => {
   const field = Object.hasOwn(headers, name) ? headers[name] : undefined
   if (typeof field === "string") return { _tag: "Value", value: field }
@@ -54,10 +48,10 @@ export const singleHeader = (headers: HeaderFields, name: string): Single => {
 }
 
 /**
- * Returns all values of a field.
+ * Returns all values in a field.
  *
  * @param rawHeaders - the fields as they were sent: names and values in turns
- * @param name - the name of the field in lower case
+ * @param name - the field name in lower case
  */
 export const headerValues = (
   rawHeaders: ReadonlyArray<string>,
@@ -73,8 +67,8 @@ export const headerValues = (
 }
 
 /**
- * Restores the values of `Authorization` and `Content-Type` that a host dropped when it kept only the
- * first of several.
+ * Restores repeated `Authorization` and `Content-Type` fields in a host's headers, because the host
+ * keeps only the first value.
  *
  * @param rawHeaders - the fields as they were sent: names and values in turns
  */
@@ -89,12 +83,12 @@ export const keepRepeatedHeaders = (
     : headers
 }
 
-/** A valid trace context of version 00. */
+/** A valid trace context, version 00. */
 export type Traceparent = Branded<string, "@tenure/core/Traceparent">
 
 const brand = branded<string, Traceparent>()
 
-// Ids of zeros alone are invalid. Later versions may have more at the end.
+// Ids with only zeros are invalid. Later versions may have more at the end.
 const format =
   /^(?!ff)([0-9a-f]{2})-((?!0{32})[0-9a-f]{32})-((?!0{16})[0-9a-f]{16})-[0-9a-f]([0-9a-f])(-.*)?$/
 
@@ -103,7 +97,7 @@ export const traceparentFormat = "a trace context as W3C's traceparent has it"
 
 /** Reads a trace context. Returns `undefined` if it is invalid. */
 export const parseTraceparent = (text: string): Traceparent | undefined => {
-  // The longest that a later version may be expected to have.
+  // The greatest length expected from a later version.
   const found = text.length <= 255 ? format.exec(text) : null
   if (found === null) return undefined
   const [, version, traceId, parentId, flags = "", rest] = found
@@ -112,7 +106,7 @@ export const parseTraceparent = (text: string): Traceparent | undefined => {
   return brand(`00-${traceId}-${parentId}-0${sampled}`)
 }
 
-/** What a trace context names: a span. */
+/** The span named by a trace context. */
 export interface SpanContext {
   readonly traceId: string
   readonly spanId: string
@@ -120,13 +114,13 @@ export interface SpanContext {
   readonly sampled: boolean
 }
 
-/** Returns what a trace context names. */
+/** Returns the span named by a trace context. */
 export const spanContextOf = (traceparent: Traceparent): SpanContext => {
   const [, traceId = "", spanId = "", flags] = traceparent.split("-")
   return { traceId, spanId, sampled: flags === "01" }
 }
 
-/** Writes the trace context of a span. Returns `undefined` if its ids are invalid. */
+/** Writes a span's trace context. Returns `undefined` if its ids are invalid. */
 export const nextTraceparent = ({
   sampled,
   spanId,
@@ -134,7 +128,7 @@ export const nextTraceparent = ({
 }: SpanContext): Traceparent | undefined =>
   parseTraceparent(`00-${traceId}-${spanId}-0${Number(sampled)}`)
 
-/** Reads the trace context of a request. Ignores one that is invalid or repeated. */
+/** Reads a request's trace context. Ignores an invalid or repeated one. */
 export const traceparentOfHeaders = (headers: HeaderFields): Traceparent | undefined => {
   const field = singleHeader(headers, "traceparent")
   return field._tag === "Value" ? parseTraceparent(field.value) : undefined

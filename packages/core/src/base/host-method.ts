@@ -1,4 +1,4 @@
-/** Makes the public methods of services: each reads what a host passes, and performs an act. */
+/** Makes the services' public methods: each reads the host's input and performs an act. */
 
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -13,7 +13,7 @@ import type { InvalidInput } from "./errors.ts"
 import type { Input } from "./operation-input.ts"
 import { copyOwn } from "./values.ts"
 
-/** A change that can be repeated. */
+/** A repeatable change. */
 export interface Repeatable {
   /**
    * Makes the change once, however often the call is repeated within 24 hours: 1 to 255 visible ASCII
@@ -22,7 +22,7 @@ export interface Repeatable {
   readonly idempotencyKey?: IdempotencyKeyInput | undefined
 }
 
-/** Makes a method that changes nothing. */
+/** Makes a read-only method. */
 export const readingMethod =
   <I extends object, O, E1, A, E2, R>(
     input: Input<I, O, E1>,
@@ -34,7 +34,7 @@ export const readingMethod =
     )
 
 /**
- * Makes a method that changes something. Without a generator, because hosts extend memberships in loops.
+ * Makes a changing method. Without a generator, because hosts extend memberships in loops.
  *
  * @param name - with its input, tells the call from others with the same idempotency key
  */

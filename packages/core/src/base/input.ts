@@ -1,4 +1,4 @@
-/** Decodes arguments of in-process calls. Each function fails with an error that names the field. */
+/** Decodes arguments in in-process calls. Each function fails with an error naming the field. */
 
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -15,14 +15,14 @@ import {
 } from "./time.ts"
 import { type BrandConstructor, ProjectId } from "./values.ts"
 
-/** Fails because an argument is not what it must be. */
+/** Fails because an argument is invalid. */
 export const invalidArgument = (
   field: string,
   expected: string,
 ): Effect.Effect<never, InvalidInput> =>
   Effect.fail(new InvalidInput({ field, problem: `must be ${expected}` }))
 
-/** Text of a refined type, as `readBranded` decodes it. */
+/** Text with a refined type, as `readBranded` decodes it. */
 export const brandedText = <A extends string>(
   { expected, is }: BrandConstructor<string, A>,
   json: Setting.JsonSchema = { type: "string" },
@@ -38,24 +38,23 @@ export const brandedText = <A extends string>(
   },
 })
 
-/** Decodes text by the constructor of a refined type. */
+/** Decodes text with a refined type's constructor. */
 export const readBranded = <A extends string>(
   field: string,
   brand: BrandConstructor<string, A>,
   text: string,
 ): Effect.Effect<A, InvalidInput> => Effect.fromResult(brandedText(brand).read(text, field))
 
-/** Decodes a value as the option of the same definition is read. */
+/** Decodes a value as an option with the same definition. */
 export const readArgument = <I, O>(
   field: string,
   setting: Setting.Setting<I, O>,
   given: NoInfer<I>,
 ): Effect.Effect<O, InvalidInput> => Effect.fromResult(setting.read(given, field))
 
-/** The id of a project. */
 export const projectId = brandedText(ProjectId)
 
-/** The path parameter of operations on a project. */
+/** The path parameter for operations on a project. */
 export const projectPath = {
   /**
    * The id of the project.
@@ -71,7 +70,7 @@ export const ofProject = input(projectPath, {})
 export const shownInstant = (given: unknown): string =>
   `${Setting.shown(given)}${instantHint(given)}`
 
-/** The numbers that a request may have for an instant: 13 digits, in milliseconds since the epoch. */
+/** The numbers allowed for an instant in a request: 13 digits, in milliseconds since the epoch. */
 export const timestampFormat = { minimum: 1_000_000_000_000, maximum: 9_999_999_999_999 }
 
 const hasThirteenDigits = (given: unknown): given is number =>
@@ -95,7 +94,7 @@ const hostInstant = Setting.custom<InstantInput, number>(
   shownInstant,
 )
 
-/** What an instant in a request looks like, for error messages. */
+/** The form for an instant in a request, for error messages. */
 export const requestInstantFormat =
   "a Unix timestamp in milliseconds (13 digits) or text such as 2027-01-01T00:00:00.000Z"
 
@@ -116,5 +115,5 @@ export const instantSetting: Setting.Setting<InstantInput, number> = Setting.inJ
   },
 )
 
-/** The `limit` of a paged list: 1 to 10,000 items. */
+/** A paged list's `limit`: 1 to 10,000 items. */
 export const pageSize = Setting.integer({ most: 10_000 })

@@ -1,20 +1,20 @@
 /**
- * What JSON text says that a value parsed from it does not: fields that are there twice, and numbers that
- * floating point cannot hold.
+ * Detects problems in JSON text that parsing hides: duplicate fields, and numbers that floating point
+ * cannot hold.
  */
 
 import { InvalidInput } from "./errors.ts"
 
-// The text is valid JSON, so that what looks like a number outside of strings is one.
+// The text is valid JSON, so everything outside strings that looks like a number is one.
 const tokens = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*|[[\]{},]/gs
 
-/** An object or an array that is not closed yet, and where its next value is. */
+/** An object or an array not closed yet, and its next value's position. */
 interface Level {
   /** The fields so far; `undefined` for an array. */
   readonly fields: Set<string> | undefined
-  /** Whether the next text of an object is the name of a field. */
+  /** Whether the next text in an object is a field name. */
   isName: boolean
-  /** The name of the current field, or the position in the array. */
+  /** The current field's name, or the position in the array. */
   at: string | number
 }
 
@@ -60,14 +60,14 @@ const isHeld = (literal: string): boolean => {
   return isWritten(size.toExponential()) || isWritten(size.toExponential(digits.length - 1))
 }
 
-/** A difference between JSON text and the value that is parsed from it. */
+/** A difference between JSON text and the value parsed from it. */
 interface Fault {
   readonly kind: "Repeated" | "NotHeld"
-  /** Where it is, from the outermost value. */
+  /** Its position, from the outermost value. */
   readonly levels: ReadonlyArray<Level>
 }
 
-/** Returns the differences, in the order of the text. The levels hold until the next one is asked for. */
+/** Returns the differences in text order. The levels hold until the next one is requested. */
 function* faultsOf(text: string): Generator<Fault, undefined> {
   const levels: Array<Level> = []
   for (const [token] of text.matchAll(tokens)) {
@@ -98,8 +98,8 @@ const errorOf = ({ kind, levels }: Fault): InvalidInput =>
   new InvalidInput({ field: pathOf(levels) || "the value", problem: problems[kind] })
 
 /**
- * Returns the first difference between JSON text and the value that `JSON.parse` returns for it: a field that
- * is there twice, of which one would be lost, or a number that would become another one.
+ * Returns the first difference between JSON text and its `JSON.parse` result: a duplicate field,
+ * because parsing loses one, or a number changed by parsing.
  *
  * @param text - valid JSON
  */
@@ -108,7 +108,7 @@ export const faultOfJson = (text: string): InvalidInput | undefined => {
   return value && errorOf(value)
 }
 
-/** Returns the error of a field of the outermost object that is there twice, if it is one of `fields`. */
+/** Returns the error for a duplicate field in the outermost object, if it is one of `fields`. */
 export const repeatedFields = (
   text: string,
   fields: ReadonlyArray<string>,

@@ -1,4 +1,4 @@
-/** A bounded map that evicts the entries which have not been used recently. */
+/** A bounded map that evicts the least recently used entries. */
 
 /** A bounded map. Keys that were neither read nor set recently are evicted. */
 export interface LruCache<Key, Value> {
@@ -7,21 +7,20 @@ export interface LruCache<Key, Value> {
   readonly delete: (key: Key) => void
   /** Returns all entries. */
   readonly entries: () => ReadonlyArray<readonly [Key, Value]>
-  /** Deletes every entry whose value matches. Takes time in proportion to the number of entries. */
+  /** Deletes every entry with a matching value. Takes time in proportion to the number of entries. */
   readonly deleteWhere: (matches: (value: Value) => boolean) => void
 }
 
 /**
  * Makes an empty cache.
  *
- * Entries live in two generations. Reading or setting a key puts it into the young one. When that
- * holds half of the limit, it becomes the old generation, and the entries of the previous old one
- * are dropped together.
+ * Entries live in two generations. Reading or setting a key puts it into the young one. At half the
+ * limit, it becomes the old generation, and the previous old one is dropped as a whole.
  *
- * A single `Map` in insertion order would evict more precisely, but finding its first key takes
- * time in proportion to the keys deleted before, so every insertion at the limit would be slow.
+ * A single `Map` in insertion order would evict more precisely, but finding its first key takes time in
+ * proportion to the keys deleted before, so every insertion at the limit would be slow.
  *
- * @param limit - the greatest number of entries
+ * @param limit - the greatest entry count
  */
 export const makeLruCache = <Key, Value>(limit: number): LruCache<Key, Value> => {
   const width = Math.max(1, Math.floor(limit / 2))

@@ -1,6 +1,6 @@
-/** Names of environment variables that are probably misspelled: a variable nobody reads changes nothing. */
+/** Finds misspelled environment variables: a variable nobody reads changes nothing. */
 
-/** Variables of the command `tenure`. A server may have them in its environment, too. */
+/** Variables read by the command `tenure`. A server may have them in its environment, too. */
 export const commandVariables = [
   "TENURE_DATABASE_URL",
   "TENURE_ENCRYPTION_KEY",
@@ -50,12 +50,12 @@ const isNear = (name: string, known: string): boolean => {
   return isClose && total <= (Math.min(name.length, known.length) < 8 ? 1 : 2)
 }
 
-// Mesos sets PORT0 and PORTS, and Kubernetes names the hosts and ports of services.
+// Mesos sets PORT0 and PORTS, and Kubernetes names service hosts and ports.
 const ofPlatform = /^PORTS?\d*$|_(?:SERVICE_HOST|PORT)(?:_|$)/
 
 const longestName = 100
 
-// Whoever has misspelled more corrects these first.
+// With more misspelled variables, the operator corrects these first.
 const maxNamed = 10
 
 /** Returns whether a name is probably meant to be a known one. `family` is its beginning, if only Tenure has it. */
@@ -68,9 +68,10 @@ const nearestOf = (name: string, known: ReadonlyArray<string>): string | undefin
 }
 
 /**
- * Finds variables that are not known, but nearly called like a known one, or of a family.
- * @param families - beginnings of names that only variables of Tenure have, such as `TENURE_`
- * @returns a sentence for each of the first ten, with the nearest known name, and one with the number of the others
+ * Finds unknown variables named almost like a known one, or belonging to a family.
+ * @param families - prefixes only Tenure's variables have, such as `TENURE_`
+ * @returns a sentence for each of the first ten, with the nearest known name, and one with the number
+ *   of others
  */
 export const describeMisspelled = (
   names: ReadonlyArray<string>,

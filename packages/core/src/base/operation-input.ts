@@ -1,4 +1,4 @@
-/** Inputs of operations: one declaration reads what hosts pass and what requests have. */
+/** Operation inputs: one declaration reads hosts' arguments and request fields. */
 
 import * as Result from "effect/Result"
 import { InvalidInput } from "./errors.ts"
@@ -11,20 +11,20 @@ import type {
   Source,
 } from "./setting.ts"
 
-/** What an operation reads of a request: ids in its path, and fields in its body or query. */
+/** The part of a request that an operation reads: path ids, and body or query fields. */
 export interface RequestInput<out O, out E> {
   readonly path: InputFields
   readonly fields: InputFields
-  /** The names of the fields in requests. */
+  /** The field names in requests. */
   readonly wireNames: ReadonlyArray<string>
   /** Whether at least one field is needed. */
   readonly needsField: boolean
-  /** The inputs of which a request has one, if there are several. */
+  /** The alternative inputs, if a request has one of several. */
   readonly alternatives?: ReadonlyArray<RequestInput<unknown, unknown>>
   /**
    * Reads a request.
    *
-   * @param path - the ids in its path, decoded
+   * @param path - the decoded path ids
    * @param given - its body or query
    */
   readonly fromRequest: (
@@ -34,24 +34,24 @@ export interface RequestInput<out O, out E> {
   ) => Result.Result<O, InvalidInput | E>
 }
 
-/** The input of an operation that a host calls, too. The host passes an `I`, and the act receives an `O`. */
+/** An operation's input, also callable by a host. The host passes an `I`, and the act receives an `O`. */
 export interface Input<in I, out O, out E> extends RequestInput<O, E> {
-  /** Reads what a host passes: its own properties, and only those that are declared. */
+  /** Reads the host's input: its own properties, and only declared ones. */
   readonly fromHost: (given: I) => Result.Result<O, InvalidInput | E>
   /**
-   * Returns what tells a call from others with its idempotency key: what was given, by name. A default counts as absent, so
-   * that keys stay valid when a setting is added.
+   * Returns the given values by name, to tell the call from others with its idempotency key. A default
+   * counts as absent, so that keys stay valid when a setting is added.
    */
   readonly fingerprintOf: (decoded: object) => unknown
 }
 
-/** What an act receives. */
+/** The input as an act receives it. */
 export type Decoded<I> = I extends RequestInput<infer O, unknown> ? O : never
 
-/** What a host passes. */
+/** The input as a host passes it. */
 export type HostInputOf<I> = I extends Input<infer H, unknown, unknown> ? H : never
 
-/** Returns the name of a field in requests. */
+/** Returns a field's name in requests. */
 export const wireNameOf = (
   name: string,
   { wire }: Pick<Setting<unknown, unknown>, "wire">,
@@ -61,7 +61,7 @@ interface Row {
   readonly name: string
   readonly wire: string
   readonly setting: Setting<unknown, unknown, unknown>
-  /** What a missing value is decoded to, if it may be missing. */
+  /** The decoded value for a missing one, if it may be missing. */
   readonly missing: { readonly value: unknown; readonly text: string | undefined } | undefined
 }
 
@@ -69,7 +69,7 @@ const textOf = (value: unknown): string | undefined => {
   try {
     return JSON.stringify(value instanceof Map || value instanceof Set ? [...value] : value)
   } catch {
-    // The act refuses what cannot be written as JSON.
+    // The act refuses values that JSON cannot express.
     return undefined
   }
 }
@@ -84,11 +84,11 @@ const rowsOf = (fields: InputFields): ReadonlyArray<Row> =>
     return { name, wire: wireNameOf(name, setting), setting, missing }
   })
 
-/** Returns the value of an own property. */
+/** Returns an own property's value. */
 export const ownOf = (given: object, name: string): unknown =>
   Object.hasOwn(given, name) ? Reflect.get(given, name) : undefined
 
-/** Which name of a field a source has. */
+/** The kind of field name used by a source. */
 const keyIn = (source: Source) => (source === "host" ? "name" : "wire")
 
 /** Reads fields in their order. Returns the first error, if there is one. */
@@ -108,16 +108,16 @@ const readRows = (
   return Result.succeed(decoded)
 }
 
-/** The letters and digits of a name. */
+/** The name's letters and digits. */
 export const lettersOf = (name: string): string =>
   name.replaceAll(/[^\p{L}\p{N}]/gu, "").toLowerCase()
 
-/** Makes the function that finds a field which is not declared. An open input only has no other spellings of its fields. */
+/** Makes the function that finds undeclared fields; in an open input, only other spellings of its fields. */
 const makeStranger = (wireNames: ReadonlyArray<string>, isOpen: boolean) => {
   const known = new Set(wireNames)
   const list =
     wireNames.length === 0 ? "nothing is known here" : `known are ${wireNames.join(", ")}`
-  // A word of a single part can only be written in one way.
+  // A single-part word has only one spelling.
   const near = new Map(
     wireNames.filter((name) => name.includes("_")).map((name) => [lettersOf(name), name]),
   )
@@ -125,7 +125,7 @@ const makeStranger = (wireNames: ReadonlyArray<string>, isOpen: boolean) => {
     for (const name of Object.keys(given)) {
       if (known.has(name)) continue
       if (!isOpen) return new InvalidInput({ field: name, problem: `is unknown: ${list}` })
-      // The client hopes for something that it would not get.
+      // The client would hope in vain for an effect.
       const right = near.get(lettersOf(name))
       if (right !== undefined)
         return new InvalidInput({ field: name, problem: `must be written "${right}"` })
@@ -140,12 +140,12 @@ interface InputRules {
 }
 
 /**
- * Declares the input of an operation.
+ * Declares an operation's input.
  *
  * @param path - the ids in its path
  * @param fields - the fields in its body or query
  * @param rules.needsField - refuses an input without any field
- * @param rules.isOpen - ignores fields of requests that are not declared
+ * @param rules.isOpen - ignores undeclared request fields
  */
 export function input<P extends InputFields, F extends InputFields>(
   path: P,
@@ -204,8 +204,8 @@ export function input(
 }
 
 /**
- * Declares that a request has the fields of one of two inputs with the same ids. The first field of each, which it needs,
- * tells which one.
+ * Declares that a request has the fields from one of two inputs with the same ids. The first field in
+ * each is required, and tells which input is meant.
  */
 export const either = <One, Other, E1, E2>(
   one: RequestInput<One, E1>,
@@ -226,7 +226,8 @@ export const either = <One, Other, E1, E2>(
 }
 
 /**
- * Declares that a call has the fields of `other` if it has one with this name, and those of `one` otherwise.
+ * Declares that a call has the fields in `other` if it has one with this name, and those in `one`
+ * otherwise.
  *
  * @param name - as hosts have it
  */

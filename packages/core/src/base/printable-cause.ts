@@ -4,7 +4,7 @@ import * as Cause from "effect/Cause"
 import { formatJson } from "effect/Formatter"
 import * as Predicate from "effect/Predicate"
 
-// A chain of causes may be circular, and of any length.
+// A cause chain may be circular, and arbitrarily long.
 const maxErrors = 8
 
 const maxTextLength = 4000
@@ -12,7 +12,7 @@ const maxTextLength = 4000
 const clip = (text: string): string =>
   text.length > maxTextLength ? `${text.slice(0, maxTextLength)}…` : text
 
-/** Reads from an error. Getters, traps of proxies and `toString` may throw. */
+/** Reads from an error. Getters, proxy traps and `toString` may throw. */
 const attempt = <A>(read: () => A): A | undefined => {
   try {
     return read()
@@ -58,8 +58,8 @@ const copyOf = (error: unknown, room: number): Error => {
 }
 
 /**
- * Copies an error with its name, message, stack and causes as plain texts, each of at most 4,000 characters. A chain of
- * causes ends after the eighth error.
+ * Copies an error with its name, message, stack and causes as plain texts, each up to 4,000 characters.
+ * A cause chain ends after the eighth error.
  */
 export const printableError = (error: unknown): Error => copyOf(error, maxErrors)
 

@@ -1,4 +1,4 @@
-/** Tells services in this process which projects were deleted: what they know about them is over. */
+/** Tells this process's services about deleted projects, so that they drop their data about them. */
 
 import * as Context from "effect/Context"
 import * as Layer from "effect/Layer"
@@ -6,11 +6,11 @@ import type { ProjectId } from "./values.ts"
 
 type Listener = (projectId: ProjectId) => void
 
-/** The deletions of projects by this process. */
+/** Project deletions by this process. */
 export interface ProjectDeletions {
-  /** Calls a function with each project that is deleted from now on. */
+  /** Calls a function with each project deleted from now on. */
   readonly listen: (listener: Listener) => void
-  /** Tells all listeners of a project that was deleted, or may have been. */
+  /** Tells all listeners about a project that was deleted, or may have been. */
   readonly report: (projectId: ProjectId) => void
 }
 
@@ -24,7 +24,7 @@ const make = (): ProjectDeletions => {
   }
 }
 
-/** The deletions of projects. By default, nobody listens. */
+/** By default, nobody listens. */
 export const ProjectDeletions = Context.Reference<ProjectDeletions>(
   "@tenure/core/ProjectDeletions",
   { defaultValue: () => ({ listen: () => {}, report: () => {} }) },

@@ -1,6 +1,6 @@
 /**
- * Definitions of values that hosts and clients pass: options, arguments and request fields. Types, checks, defaults
- * and documents derive from them.
+ * Definitions for values from hosts and clients: options, arguments and request fields. Types, checks,
+ * defaults and documents derive from them.
  */
 
 import * as Duration from "effect/Duration"
@@ -15,18 +15,18 @@ import { getOwn } from "./values.ts"
 /** A JSON Schema. */
 export type JsonSchema = Readonly<Record<string, unknown>>
 
-/** Where a value comes from: a host's code, the JSON of a request, or its query, where every value is text. */
+/** A value's origin: a host's code, a request's JSON, or its query. In a query, every value is text. */
 export type Source = "host" | "json" | "query"
 
-/** The definition of a value, which a host passes as an `I` and the library uses as an `O`. */
+/** A value's definition. A host passes the value as an `I`, and the library uses it as an `O`. */
 export interface Setting<out I, out O, out E = InvalidInput> {
   /** Describes a valid value in error messages and in the documentation. */
   readonly expected: string
-  /** The value that replaces a missing one. */
+  /** The default in place of a missing value. */
   readonly default?: I
-  /** The definitions of the properties, if the value is an object. */
+  /** The property definitions, if the value is an object. */
   readonly fields?: SettingFields
-  /** Describes the JSON of a request. Options have none. */
+  /** Describes a request's JSON. Options have none. */
   readonly json?: JsonSchema
   /** The name in a request, unless it is the host's name in snake case. */
   readonly wire?: string
@@ -42,16 +42,16 @@ export type SettingFields = Readonly<Record<string, Setting<unknown, unknown>>>
 /** Definitions by name, some with their own errors. */
 export type InputFields = Readonly<Record<string, Setting<unknown, unknown, unknown>>>
 
-/** The type of a value as a host passes it. */
+/** A value's type as a host passes it. */
 export type InputOf<S> = S extends Setting<infer I, unknown, unknown> ? I : never
 
-/** The type of a value as the library uses it. */
+/** A value's type as the library uses it. */
 export type OutputOf<S> = S extends Setting<unknown, infer O, unknown> ? O : never
 
 /** A value's errors. */
 export type ErrorOf<S> = S extends Setting<unknown, unknown, infer E> ? E : never
 
-// A mapped type keeps the doc comments of the definitions, so that editors show them to a host.
+// A mapped type keeps the definitions' doc comments, so that editors show them to a host.
 type Inputs<F extends InputFields> = { readonly [Name in keyof F]: InputOf<F[Name]> }
 
 type Optional<F extends InputFields> = {
@@ -67,10 +67,10 @@ export type OutputOfFields<F extends InputFields> = {
   readonly [Name in keyof F]: OutputOf<F[Name]>
 }
 
-/** The errors of the properties. */
+/** The properties' errors. */
 export type ErrorOfFields<F extends InputFields> = ErrorOf<F[keyof F]>
 
-/** The definition of an object of options. */
+/** The definition for an options object. */
 export interface Struct<F extends SettingFields> extends Setting<
   Partial<Pick<Inputs<F>, Optional<F>>> & Omit<Inputs<F>, Optional<F>>,
   { readonly [Name in keyof F]: OutputOf<F[Name]> }
@@ -100,7 +100,7 @@ const kindOf = (given: unknown): string => {
 /** Describes an invalid value. */
 export const shown = (given: unknown): string => {
   if (typeof given === "string") return JSON.stringify(given.slice(0, 80))
-  // Which kind it is says nothing if the kind is right.
+  // Naming the kind says nothing if the kind is right.
   return Array.isArray(given) && given.every(Predicate.isString)
     ? JSON.stringify(given).slice(0, 80)
     : kindOf(given)
@@ -141,7 +141,7 @@ export const inJson = <I, O, E>(setting: Setting<I, O, E>, json: JsonSchema): Se
   json,
 })
 
-/** Reads a value in requests by another definition, with other errors, than where a host passes it. */
+/** Reads a value in requests by another definition, with other errors, than from a host. */
 export const bySource = <I, O, E1, E2>(
   host: Setting<I, O, E1>,
   request: Setting<unknown, O, E2>,
@@ -152,13 +152,13 @@ export const bySource = <I, O, E1, E2>(
     source === "host" ? host.read(given, name, source) : request.read(given, name, source),
 })
 
-/** Sets the name in requests, where it is not the host's name in snake case. */
+/** Sets the name in requests, if it is not the host's name in snake case. */
 export const named = <I, O, E>(wire: string, setting: Setting<I, O, E>): Setting<I, O, E> => ({
   ...setting,
   wire,
 })
 
-/** Defines a required option whose valid values pass a test. See `custom` for the parameters. */
+/** Defines a required option with a test for valid values. See `custom` for the parameters. */
 export const guarded = <A>(
   expected: string,
   test: (given: unknown) => boolean,
@@ -168,13 +168,13 @@ export const guarded = <A>(
   return custom(expected, (given) => (isValid(given) ? given : undefined), show)
 }
 
-/** Defines a required text that passes a test. */
+/** Defines a required text with a test. */
 export const string = (
   expected: string,
   test: (given: string) => boolean,
 ): Setting<string, string> => guarded(expected, (given) => typeof given === "string" && test(given))
 
-/** Defines a required text that is one of a list. */
+/** Defines a required text from a list. */
 export const oneOf = <const Word extends string>(words: ReadonlyArray<Word>): Setting<Word, Word> =>
   inJson(
     custom(`one of ${words.map((word) => `"${word}"`).join(", ")}`, (given) =>
@@ -206,7 +206,7 @@ export const callback = <F extends (...args: never) => unknown>(): Setting<
 const within = <N extends number>({ least, most }: Range, value: N): N | undefined =>
   value >= least && value <= most ? value : undefined
 
-/** Reads a whole number in a query, where it is written in one way only. */
+/** Reads a whole number in a query. Only one notation is valid there. */
 const numberIn = (given: unknown): number | undefined =>
   typeof given === "string" && /^(0|[1-9]\d{0,14})$/.test(given) ? Number(given) : undefined
 
@@ -254,13 +254,13 @@ const isInput = (
 ): given is Duration.Duration | `${number} ${Duration.Unit}` | number =>
   typeof given === "string" || Number.isFinite(given) || Duration.isDuration(given)
 
-/** Describes a duration in a range of milliseconds, with an example that is in it. */
+/** Describes a duration range in milliseconds, with an example inside it. */
 const durationFrom = ({ least, most }: Range): string => {
   const example = Math.min(Math.max(15_000, least), most)
   return `a duration from ${spelled(least)} to ${spelled(most)}, such as "${spelled(example)}"`
 }
 
-/** Defines a required duration in a range of milliseconds, by default from 1 ms to 366 days. */
+/** Defines a required duration in a range in milliseconds, by default from 1 ms to 366 days. */
 export const duration = ({ least = 1, most = 366 * 86_400_000 }: Partial<Range> = {}): Setting<
   Length,
   Millis
@@ -275,7 +275,7 @@ export const duration = ({ least = 1, most = 366 * 86_400_000 }: Partial<Range> 
       : undefined
   })
 
-/** Defines a required array of items with the same definition. */
+/** Defines a required array whose items have the same definition. */
 export const list = <I, O>(item: Setting<I, O>): Setting<ReadonlyArray<I>, ReadonlyArray<O>> => ({
   expected: `an array, each item ${item.expected}`,
   read: (given, name, source) =>
@@ -284,7 +284,7 @@ export const list = <I, O>(item: Setting<I, O>): Setting<ReadonlyArray<I>, Reado
       : refuse(name, "an array", shown(given)),
 })
 
-/** Makes an option optional, with a default in place of a missing value. */
+/** Makes an option optional, with a default for a missing value. */
 export const withDefault = <I, O, E = InvalidInput>(
   setting: Setting<I, O, E>,
   value: NoInfer<I>,
@@ -318,7 +318,8 @@ const orValue = <I, O, const Value extends false | null>(
     read: (given, name, source) => {
       if (given === value) return Result.succeed(value)
       return Result.mapError(setting.read(given, name, source), ({ field, problem }) => {
-        // Only a problem of the whole value describes valid ones. Others, such as a wrong name in an object, stay.
+        // Only a problem with the whole value describes valid ones. Others, such as a wrong name in an
+        // object, stay.
         const widened = field === name ? problem.replace(setting.expected, () => expected) : problem
         return new InvalidInput({ field, problem: widened })
       })
@@ -326,15 +327,15 @@ const orValue = <I, O, const Value extends false | null>(
   }
 }
 
-/** Adds `false` to the valid values of an option. */
+/** Adds `false` to an option's valid values. */
 export const orFalse = <I, O>(setting: Setting<I, O>): Setting<I | false, O | false> =>
   orValue(setting, false)
 
-/** Adds `null` to the valid values of an option. */
+/** Adds `null` to an option's valid values. */
 export const orNull = <I, O>(setting: Setting<I, O>): Setting<I | null, O | null> =>
   orValue(setting, null)
 
-/** Converts the value of an option further, or fails with an error that names the option. */
+/** Converts an option's value further, or fails with an error naming the option. */
 export const refine = <I, A, B>(
   setting: Setting<I, A>,
   next: (value: A, name: string) => Result.Result<B, InvalidInput>,
@@ -345,8 +346,8 @@ export const refine = <I, A, B>(
 })
 
 /**
- * Defines an object of options. Names without a definition are errors, so that misspelled options do
- * not go unnoticed.
+ * Defines an options object. Names without a definition are errors, so that misspelled options do not
+ * go unnoticed.
  *
  * @example
  * ```ts
@@ -374,7 +375,7 @@ export function object(fields: SettingFields): Setting<object, object> {
     fields,
     read: (given, name) => {
       if (!Predicate.isObject(given)) {
-        // Text may be the secret that belongs into the object.
+        // Text may be the secret meant for a field in the object.
         return refuse(name || "options", expected, kindOf(given))
       }
       const nameOf = (field: string) => (name === "" ? field : `${name}.${field}`)
@@ -395,7 +396,7 @@ export function object(fields: SettingFields): Setting<object, object> {
 }
 
 /**
- * Checks and converts the options of a host.
+ * Checks and converts a host's options.
  *
  * @param given - the options; if missing, every option has its default
  * @returns an effect that fails with `InvalidInput` if an option is invalid, missing or unknown
@@ -405,6 +406,6 @@ export const decode = <O>(
   given: unknown = {},
 ): Effect.Effect<O, InvalidInput> => Effect.fromResult(setting.read(given, ""))
 
-/** Checks and converts the options of a host as `read` does, but throws the `InvalidInput`. */
+/** Checks and converts a host's options as `read` does, but throws the `InvalidInput`. */
 export const parse = <O>(setting: Setting<unknown, O>, given: unknown = {}): O =>
   Result.getOrThrow(setting.read(given, ""))

@@ -5,8 +5,8 @@ import * as Data from "effect/Data"
 const inspection = Symbol.for("nodejs.util.inspect.custom")
 
 /**
- * Creates the base class of an error with a tag, as `Data.TaggedError` does. Unlike Effect's, Node prints the error
- * with its message and its stack: hosts log it with `console.error`.
+ * Creates the base class for an error with a tag, as `Data.TaggedError` does. Unlike Effect's, Node
+ * prints the error with its message and its stack: hosts log it with `console.error`.
  */
 export const TaggedError: typeof Data.TaggedError = (tag) => {
   const base = Data.TaggedError(tag)
@@ -14,11 +14,11 @@ export const TaggedError: typeof Data.TaggedError = (tag) => {
   return base
 }
 
-/** Tells whether an error has one of these tags. */
+/** Tells whether an error has any given tag. */
 export const hasTag = (error: unknown, tags: ReadonlyArray<string>): boolean =>
   error instanceof Error && "_tag" in error && tags.some((tag) => tag === error._tag)
 
-/** Resolves to `undefined` if the promise rejects with one of these tags. */
+/** Resolves to `undefined` if the promise rejects with any given tag. */
 export const unless = <A>(
   tags: ReadonlyArray<string>,
   promise: Promise<A>,

@@ -1,4 +1,4 @@
-/** Time: units as brands, instants of the years 0000 to 9999, and two clocks. */
+/** Time: units as brands, instants in the years 0000 to 9999, and two clocks. */
 
 import type { Branded } from "effect/Brand"
 import * as Clock from "effect/Clock"
@@ -47,28 +47,28 @@ export const subtractMicros = brandMicros((one: Micros, other: Micros) => one - 
  */
 export type InstantInput = Date | string | number
 
-/** The form of text. Not all text in this form is an instant: a day may not exist. */
+/** The text form. Not all text in this form is an instant: a day may not exist. */
 export const instantPattern = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/u
 
-/** What a valid `InstantInput` is, for error messages. */
+/** The form of a valid `InstantInput`, for error messages. */
 export const instantFormat =
   "a valid Date, text such as 2027-01-01T00:00:00.000Z, or whole milliseconds since the epoch, in the years 0000 to 9999"
 
-/** The first instant that may be a number. As seconds, smaller numbers are dates up to the year 4970. */
+/** The first instant allowed as a number. Smaller numbers, read as seconds, are dates up to the year 4970. */
 const earliestNumber = 94_694_400_000
 
-/** The first instant of the year 0000. */
+/** The first instant in the year 0000. */
 export const earliestInstant = -62_167_219_200_000
 
-/** The last instant of the year 9999. */
+/** The last instant in the year 9999. */
 export const latestInstant = 253_402_300_799_999
 
-// The Gregorian calendar repeats every 400 years. Adding 400 years and subtracting them again avoids
-// a special case of Date.UTC, which takes the years 0 to 99 as 1900 to 1999.
+// The Gregorian calendar repeats every 400 years. Adding 400 years and subtracting them again avoids a
+// special case in Date.UTC, because it takes the years 0 to 99 as 1900 to 1999.
 const millisPer400Years = 146_097 * 86_400_000
 
 /**
- * Returns the beginning of a day in UTC, in milliseconds since the epoch.
+ * Returns a UTC day's beginning, in milliseconds since the epoch.
  *
  * @param month - from 0 for January
  */
@@ -80,7 +80,7 @@ const daysInMonth = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
 const isLeapYear = (year: number): boolean =>
   year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0)
 
-/** The number of days in a month, from 1 for January. */
+/** The days in a month, from 1 for January. */
 export const lengthOfMonth = (year: number, month: number): number =>
   month === 2 && isLeapYear(year) ? 29 : (daysInMonth[month - 1] ?? 0)
 
@@ -95,7 +95,7 @@ const digits = (text: string, start: number, end: number): number => {
   return value
 }
 
-/** Tells whether `text` has the length and the punctuation of `YYYY-MM-DDTHH:mm:ss.sssZ`. */
+/** Tells whether `text` is as long as `YYYY-MM-DDTHH:mm:ss.sssZ` and has its punctuation. */
 const isPunctuated = (text: string): boolean =>
   text.length === 24 &&
   text[4] === "-" &&
@@ -108,7 +108,7 @@ const isPunctuated = (text: string): boolean =>
 
 /**
  * Parses text in the form `YYYY-MM-DDTHH:mm:ss.sssZ`. Returns `undefined` if it has another form or
- * names a day or a time that does not exist.
+ * names a nonexistent day or time.
  */
 export const parseInstant = (text: string): number | undefined => {
   if (!isPunctuated(text)) return undefined
@@ -134,7 +134,7 @@ export const parseInstant = (text: string): number | undefined => {
 export const isInstant = (millis: number): boolean =>
   Number.isInteger(millis) && millis >= earliestInstant && millis <= latestInstant
 
-/** Converts what a host passes to milliseconds. Returns `undefined` if it is invalid. */
+/** Converts the host's instant to milliseconds. Returns `undefined` if it is invalid. */
 export const readInstant = (input: InstantInput): number | undefined => {
   if (typeof input === "string") return parseInstant(input)
   const millis = input instanceof Date ? input.getTime() : input
@@ -143,7 +143,7 @@ export const readInstant = (input: InstantInput): number | undefined => {
     : undefined
 }
 
-/** Returns an instant, which a client may have sent as text, as a host may pass it. */
+/** Returns an instant, perhaps sent as text by a client, in a form valid for hosts. */
 export const toInstantInput = (millis: number): InstantInput =>
   millis < earliestNumber ? new Date(millis) : millis
 
@@ -160,7 +160,7 @@ const numberHint = (given: number): string => {
     : ""
 }
 
-/** Says which notation is probably meant by an invalid instant, and what is right; otherwise `""`. */
+/** Names the notation probably meant by an invalid instant, and the right one; otherwise `""`. */
 export const instantHint = (given: unknown): string => {
   if (typeof given === "number") return numberHint(given)
   if (typeof given === "bigint") return ": milliseconds are passed as a number, not as a bigint"
@@ -169,25 +169,25 @@ export const instantHint = (given: unknown): string => {
   return /^-?\d+$/.test(given) ? ": milliseconds are passed as a number, not as text" : ""
 }
 
-// Tests of hosts without Effect may replace the timers of the runtime.
+// Tests in hosts without Effect may replace the runtime's timers.
 const monotonicNanos = (): bigint => BigInt(Math.round(performance.now() * 1_000_000))
 
-/** A clock whose monotonic time can be read without making big integers, as each request does often. */
+/** A clock with monotonic time readable without big integers, because each request reads it often. */
 export interface MonotonicClock extends Clock.Clock {
   /** Returns the monotonic time in milliseconds, with fractions. */
   readonly monotonicMillisUnsafe: () => number
   /**
    * Sleeps between two polls.
    *
-   * @param dueAt - returns when a poll finds something, in milliseconds since the epoch. A clock that a
-   *   program moves, such as that of a test, jumps over the end of the sleep, but not over this time
+   * @param dueAt - returns when a poll finds something, in milliseconds since the epoch. A clock moved
+   *   by a program, such as a test clock, jumps over the end of the sleep, but not over this time
    */
   readonly sleepPoll: (millis: number, dueAt: () => number) => Effect.Effect<void>
-  /** Sleeps so that others go first. A clock that a program moves does not wait until it is moved. */
+  /** Sleeps so that others go first. A clock moved by a program does not wait until it is moved. */
   readonly sleepAside: (millis: number) => Effect.Effect<void>
 }
 
-/** Tells whether a clock is one of a host without Effect. */
+/** Tells whether a clock belongs to a host without Effect. */
 const isMonotonicClock = (clock: Clock.Clock): clock is MonotonicClock =>
   "monotonicMillisUnsafe" in clock
 
@@ -202,7 +202,7 @@ const sleepLightly = (millis: number): Effect.Effect<void> =>
 
 /**
  * Makes a clock that asks the global `performance` for the monotonic time at each call. Effect's clock
- * keeps the function that it finds when it is loaded, which the fake timers of a test do not turn.
+ * keeps the function it found when loaded, so a test's fake timers do not move it.
  */
 const make = (clock: Clock.Clock): MonotonicClock => ({
   currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe(),
@@ -231,23 +231,23 @@ export const sleepPoll = (millis: number, dueAt: () => number = never): Effect.E
     isMonotonicClock(clock) ? clock.sleepPoll(millis, dueAt) : Effect.sleep(millis),
   )
 
-/** Sleeps so that others go first. The time of a test may stand still meanwhile. */
+/** Sleeps so that others go first. A test's time may stand still meanwhile. */
 export const sleepAside = (millis: number): Effect.Effect<void> =>
   Clock.clockWith((clock) =>
     isMonotonicClock(clock) ? clock.sleepAside(millis) : Effect.sleep(millis),
   )
 
-/** The clock of the running effect, with such a monotonic time. */
+/** The running effect's clock, with such a monotonic time. */
 export const currentMonotonicClock: Effect.Effect<MonotonicClock> = Clock.clockWith((clock) =>
   Effect.succeed(make(clock)),
 )
 
 /**
- * The time by both clocks. Durations are measured with the monotonic clock, which nobody can set; what others read, such as
- * the time of an event, is taken from the wall clock.
+ * The time by both clocks. Durations are measured with the monotonic clock, because nobody can set it;
+ * times read by others, such as an event's, come from the wall clock.
  */
 export interface Moment {
-  /** Whole milliseconds since a start that is unknown, by the monotonic clock. */
+  /** Whole milliseconds since an unknown start, by the monotonic clock. */
   readonly tick: Millis
   /** Milliseconds since the epoch, by the wall clock. */
   readonly unix: Millis
@@ -283,7 +283,7 @@ export const currentUnixMillis: Effect.Effect<Millis> = Effect.withFiberSucceed(
   Millis(fiber.getRef(Clock.Clock).currentTimeMillisUnsafe()),
 )
 
-/** Makes an effect that begins with the time by both clocks. */
+/** Makes an effect that begins with both clocks' times. */
 export const withMoment = <A, E, R>(
   begin: (now: Moment) => Effect.Effect<A, E, R>,
 ): Effect.Effect<A, E, R> => Clock.clockWith((clock) => begin(readMoment(clock)))

@@ -1,16 +1,16 @@
-/** Transactions of the host, in which stores can work. */
+/** Host transactions, in which stores can work. */
 
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import { TaggedError } from "./tagged-error.ts"
 import type { ProjectId } from "./values.ts"
 
-/** A parameter of a statement. Those of other types are text, such as `{"a","b"}` for an array. */
+/** A statement's parameter. Other types are passed as text, such as `{"a","b"}` for an array. */
 export type Param = string | number | boolean | null
 
 /**
- * A connection of the host to the database of the stores, on which the host has opened a transaction. A
- * client of `pg` is one; `@tenure/postgres/within` makes one of a transaction of other libraries.
+ * A host's connection to the stores' database, with an open transaction. A `pg` client is one;
+ * `@tenure/postgres/within` makes one from other libraries' transactions.
  */
 export interface Connection {
   /**
@@ -27,13 +27,13 @@ export interface Connection {
 }
 
 /**
- * A statement failed in the transaction of the host. PostgreSQL accepts no others then, so roll back. If
- * the `code` is `40001` or `40P01`, all of the transaction can be tried again.
+ * A statement failed in the host's transaction. PostgreSQL accepts no others then, so roll back. If the
+ * `code` is `40001` or `40P01`, the whole transaction can be tried again.
  */
 export class TransactionFailed extends TaggedError("TransactionFailed")<{
   /** The SQLSTATE, or `undefined` if the database sent none. */
   readonly code: string | undefined
-  /** The error of the host's library. */
+  /** The error from the host's library. */
   readonly cause: unknown
 }> {
   override get message(): string {
@@ -41,16 +41,16 @@ export class TransactionFailed extends TaggedError("TransactionFailed")<{
   }
 }
 
-/** No transaction is open on the connection of the host, for example because it is a pool. Nothing was changed. */
+/** No transaction is open on the host's connection, for example because it is a pool. Nothing was changed. */
 export class NoTransaction extends TaggedError("NoTransaction") {
   override get message(): string {
     return "No transaction is open on the connection: begin one, and pass its client rather than a pool."
   }
 }
 
-/** The transaction of the host is on another server than the project. Nothing was changed. */
+/** The host's transaction is on another server than the project. Nothing was changed. */
 export class WrongServer extends TaggedError("WrongServer")<{
-  /** The name of the server that has the project. */
+  /** The name of the project's server. */
   readonly server: string
 }> {
   override get message(): string {
@@ -58,21 +58,21 @@ export class WrongServer extends TaggedError("WrongServer")<{
   }
 }
 
-/** The stores cannot work in transactions of the host. */
+/** The stores cannot work in host transactions. */
 export class TransactionsUnsupported extends TaggedError("TransactionsUnsupported") {
   override get message(): string {
     return "The stores cannot work in transactions of the host. postgres() of tenure/postgres can."
   }
 }
 
-/** Runs work in a transaction of the host, which the host commits or rolls back. */
+/** Runs work in a host transaction. The host commits it or rolls it back. */
 export type Join = <A, E, R>(
   work: Effect.Effect<A, E, R>,
 ) => Effect.Effect<A, E | TransactionFailed, R>
 
 /**
- * The ability of stores to work in a transaction that the host has opened with a library of its choice.
- * What the stores change is then committed or rolled back together with the host's own rows.
+ * The stores' ability to work in a transaction that the host opened with any library. The stores'
+ * changes are then committed or rolled back together with the host's own rows.
  */
 export class Transactions extends Context.Service<
   Transactions,
@@ -84,8 +84,8 @@ export class Transactions extends Context.Service<
      */
     readonly within: (connection: Connection) => Join
     /**
-     * Runs an effect once an event is committed that was stored in the caller's transaction: never, if it
-     * is rolled back; at once, if there is no transaction.
+     * Runs an effect once an event stored in the caller's transaction is committed: never after a
+     * rollback; at once without a transaction.
      */
     readonly afterCommit: (
       event: { readonly id: string; readonly projectId: ProjectId },

@@ -1,24 +1,24 @@
-/** Branded values: ids of projects and API keys, UUIDs, and how own properties are read. */
+/** Branded values: project and API key ids, UUIDs, and how own properties are read. */
 
 import type { Branded } from "effect/Brand"
 import { TaggedError } from "./tagged-error.ts"
 
 /**
- * A constructor that throws a `TypeError` on an invalid value, with a guard. Those of `effect/Brand` load the syntax tree of
- * Schema, which takes a third of the time to import the whole library.
+ * A constructor that throws a `TypeError` on an invalid value, with a guard. Constructors from
+ * `effect/Brand` load Schema's syntax tree, a third of the whole library's import time.
  */
 export interface BrandConstructor<A, B extends A> {
   (value: A): B
   readonly is: (value: A) => value is B
-  /** What a valid value looks like, for error messages. */
+  /** A valid value's form, for error messages. */
   readonly expected: string
 }
 
 /**
- * Makes the constructor of a brand that only some values may carry.
+ * Makes the constructor for a brand that only some values may carry.
  *
- * @param name - what the values are, for error messages
- * @param expected - what a valid value looks like, for error messages
+ * @param name - the values' name, for error messages
+ * @param expected - a valid value's form, for error messages
  * @param isValid - tells whether a value may carry the brand
  */
 export const brandedWhere = <A, B extends A>(
@@ -34,7 +34,7 @@ export const brandedWhere = <A, B extends A>(
   return Object.assign(make, { is, expected })
 }
 
-/** Makes the constructor of a brand that every value may carry. It does nothing at run time. */
+/** Makes the constructor for a brand that every value may carry. It does nothing at run time. */
 export function branded<A, B extends A>(): (value: A) => B
 export function branded<A>(): (value: A) => A {
   return (value) => value
@@ -46,39 +46,39 @@ export const getOwn = <A extends object, Name extends keyof A>(
   name: Name,
 ): A[Name] | undefined => (Object.hasOwn(object, name) ? object[name] : undefined)
 
-// A literal without a prototype would be a dictionary, which is slow to fill and to read.
+// A literal without a prototype would be a dictionary, slow to fill and to read.
 const bare: object = { __proto__: null }
 
 /**
- * Copies an object without its prototype, so that only its own properties are read. What is no object,
- * such as a missing argument in plain JavaScript, has none.
+ * Copies an object without its prototype, so that only its own properties are read. A value other than
+ * an object, such as a missing argument in plain JavaScript, has none.
  */
 export const copyOwn = <A extends object>(object: A): A =>
   Object.assign(Object.create(bare), object)
 
-/** What an id looks like, for error messages. */
+/** A valid id's form, for error messages. */
 export const identifierFormat = "1 to 255 characters, none of them a control character"
 
 // PostgreSQL cannot store NUL, control characters break logs apart, and a lone surrogate has no
 // UTF-8 encoding.
 const pattern = /^[^\p{Cc}\p{Cs}]{1,255}$/u
 
-/** Tells whether a value is text that can be stored and logged as an id. */
+/** Tells whether a value can be stored and logged as an id. */
 export const isIdentifier = (value: unknown): value is string =>
   typeof value === "string" && pattern.test(value)
 
 /**
- * Identifier of an API key: 1 to 255 characters, none of them a control character. Keys that Tenure
- * issues have a UUID. Unlike the token, the id is not secret.
+ * API key id: 1 to 255 characters, no control characters. Keys issued by Tenure have a UUID. Unlike the
+ * token, the id is not secret.
  */
 export type ApiKeyId = Branded<string, "@tenure/core/ApiKeyId">
 
-/** Brands the id of an API key. Throws a `TypeError` if it is invalid. */
+/** Brands an API key's id. Throws a `TypeError` if it is invalid. */
 export const ApiKeyId = brandedWhere<string, ApiKeyId>("API key id", identifierFormat, isIdentifier)
 
 /**
- * Identifier of a project: 1 to 255 characters, none of them a control character. `.` and `..` are
- * invalid because they have a special meaning in a path.
+ * Project id: 1 to 255 characters, no control characters. `.` and `..` are invalid because they have a
+ * special meaning in a path.
  */
 export type ProjectId = Branded<string, "@tenure/core/ProjectId">
 
@@ -91,7 +91,7 @@ export const ProjectId = brandedWhere<string, ProjectId>(
 
 /** The project does not exist. */
 export class ProjectNotFound extends TaggedError("ProjectNotFound")<{
-  /** The id that no project has. */
+  /** The id without a project. */
   readonly projectId: string
 }> {
   override get message(): string {
@@ -100,8 +100,9 @@ export class ProjectNotFound extends TaggedError("ProjectNotFound")<{
 }
 
 /**
- * Caches the latest result of a pure function of a number. Text for the current instant is formatted
- * repeatedly: by each request of the same millisecond, and twice by a request that sets an end date.
+ * Caches the latest result of a pure function that takes a number. Text for the current instant is
+ * formatted repeatedly: by each request in the same millisecond, and twice by a request setting an end
+ * date.
  */
 export const memoizeLatest = <N extends number, A>(f: (argument: N) => A): ((argument: N) => A) => {
   let latest: { readonly argument: N; readonly result: A } | undefined
@@ -113,7 +114,7 @@ export const memoizeLatest = <N extends number, A>(f: (argument: N) => A): ((arg
   }
 }
 
-/** Caches what a pure function returns for objects, each while its object is in use. */
+/** Caches a pure function's results by object, each while its object is in use. */
 export const memoizeObject = <O extends object, A>(f: (argument: O) => A): ((argument: O) => A) => {
   const results = new WeakMap<O, { readonly result: A }>()
   return (argument) => {
@@ -126,28 +127,28 @@ export const memoizeObject = <O extends object, A>(f: (argument: O) => A): ((arg
 }
 
 /**
- * Returns a text in one piece, for those who keep it for long. Node's UUIDs, for example, are sums with many parts
- * that take eight times as much memory.
+ * Returns a text in one piece, to be kept for long. Node's UUIDs, for example, are concatenated from
+ * many parts, and take eight times as much memory.
  */
 export const joinedText = (text: string): string => [text.slice(0, 1), text.slice(1)].join("")
 
-/** The beginning of all ids of a millisecond. */
+/** The common prefix of all ids in a millisecond. */
 const prefixOf = memoizeLatest((now: number): string => {
   const time = now.toString(16).padStart(12, "0")
   return `${time.slice(0, 8)}-${time.slice(8)}-7`
 })
 
 /**
- * Makes a UUID of version 7. UUIDs of later milliseconds sort after those of earlier ones.
+ * Makes a version 7 UUID. UUIDs from later milliseconds sort after earlier ones.
  *
  * @param now - milliseconds since the epoch
  */
 export const v7 = (crypto: { readonly randomUUID: () => string }, now: number): string =>
-  // Joined into one text. A sum would keep its parts, for as long as whoever stores the id.
+  // Joined into one text, because a concatenation keeps its parts as long as the id is stored.
   [prefixOf(now), crypto.randomUUID().slice(15)].join("")
 
 /**
- * Makes a UUID of version 8 from a digest.
+ * Makes a version 8 UUID from a digest.
  *
  * @param digest - at least 16 bytes
  */
