@@ -1,4 +1,7 @@
-/** The operations on API keys, tickets and identities. Nobody sees, issues or revokes a key that may more than the own one. */
+/**
+ * Operations on API keys, tickets and identities. A principal sees, issues and revokes only keys with
+ * no more access than its own.
+ */
 
 import * as Effect from "effect/Effect"
 import { apiKeyOperations, identityOperations } from "../api/api-keys.ts"
@@ -19,13 +22,13 @@ import {
 } from "./operation.ts"
 import { pageReply } from "./response.ts"
 
-/** Names the body field that an error is about. */
+/** Names the body field behind an error. */
 const named = (error: InvalidInput): InvalidInput =>
   error.field === "expiresAt"
     ? new InvalidInput({ field: "expires_at", problem: error.problem })
     : error
 
-/** Fails unless the sender may use all of the projects. */
+/** Fails unless the principal may use all the projects. */
 const permit = (
   principal: Principal,
   projects: ReadonlyArray<string>,
@@ -72,7 +75,7 @@ export const makeApiKeyOperations = Effect.fnUntraced(function* (maxBodyBytes: n
         Effect.catchTags({
           ApiKeyIssued: ({ keyId }) => Effect.succeed({ data: { id: keyId, token: null } }),
           InvalidInput: (error) => Effect.fail(named(error)),
-          // No key has a token that was just made.
+          // No key has the token just made.
           ApiKeyRevoked: Effect.die,
           ApiKeyConflict: Effect.die,
         }),
@@ -85,7 +88,7 @@ export const makeApiKeyOperations = Effect.fnUntraced(function* (maxBodyBytes: n
   }) satisfies OperationsOn<"apiKeys">
 })
 
-/** Makes the operation that tells who sends a request. */
+/** Makes the operation that returns the request's principal. */
 export const makeIdentityOperations = (maxBodyBytes: number) =>
   ofResource("identity", {
     get: perform(identityOperations.get, maxBodyBytes, (_input, _context, { principal }) =>
@@ -107,7 +110,7 @@ const tooManyTickets: Effect.Effect<never, ApiErrorOf<"RateLimited">> = Effect.f
 })
 
 /**
- * Makes the operations for connections that stay open.
+ * Makes the operations for long-lived connections.
  *
  * @param maxBodyBytes - the longest request body, in bytes
  */

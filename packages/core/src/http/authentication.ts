@@ -1,4 +1,4 @@
-/** Authentication: who sent a request, and whether a client that follows events may go on. */
+/** Authentication: finds a request's principal, and checks whether a client following events may go on. */
 
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
@@ -25,7 +25,7 @@ const repeated: ApiError = {
 // The scheme is case-insensitive (RFC 9110, 11.1).
 const bearer = /^bearer +(.*[^ ]) *$/i
 
-/** Reads the bearer token of a request. */
+/** Reads a request's bearer token. */
 const tokenOf = (headers: HeaderFields): Outcome<string> => {
   const field = singleHeader(headers, "authorization")
   if (field._tag === "Repeated") return failOutcome(repeated)
@@ -50,7 +50,7 @@ const ofIdentity = (
 ): Effect.Effect<Principal, ApiErrorOf<"Unauthorized">> =>
   identity ? Effect.succeed(toPrincipal(identity)) : Effect.fail(unauthorized)
 
-/** Asks the host. What its function throws is a defect. */
+/** Asks the host. Errors thrown by its function are defects. */
 const askHost = (
   authenticate: Authenticate<void>,
 ): Effect.Effect<Principal, ApiErrorOf<"Unauthorized">> => {
@@ -63,7 +63,7 @@ const askHost = (
     : ofIdentity(answer)
 }
 
-/** Finds the key of the token in a request. */
+/** Finds the API key for a request's token. */
 const byToken = (
   { headers }: ApiRequest,
   find: (token: string) => Effect.Effect<ApiKey | undefined, ApiError>,
@@ -74,7 +74,7 @@ const byToken = (
     : Effect.fail(token.failure)
 }
 
-/** Reads the ticket of a request, which only those have who cannot send header fields. */
+/** Reads a request's ticket. Only clients that cannot send header fields use one. */
 const ticketOf = ({ headers, query }: ApiRequest): string | undefined =>
   query?.includes("ticket=") === true && !Object.hasOwn(headers, "authorization")
     ? (new URLSearchParams(query).get("ticket") ?? undefined)
@@ -84,26 +84,26 @@ const ifHolder = (holder: Principal | undefined) =>
   holder === undefined ? Effect.fail(unauthorized) : Effect.succeed(holder)
 
 /**
- * Finds out again who sent a request. Holds no more of the request than that takes, because connections
- * that stay open keep it.
+ * Authenticates a request again. Keeps only the needed parts in memory, because open connections hold
+ * them.
  *
- * @param maxAge - how old the store's answer may be, in milliseconds, if that is less than
+ * @param maxAge - the store's answer may be this old, in milliseconds, if that is less than
  *   `keyCacheTtl`
  */
 type Reauthenticate = (
   maxAge?: number,
 ) => Effect.Effect<Principal, ApiErrorOf<"StoreUnavailable" | "Unauthorized">>
 
-/** Finds out who sent a request. */
+/** Authenticates requests. */
 export interface Authentication {
   /**
-   * Redeems the ticket of the request, or else asks the adapter's authentication, or else the host's, or
+   * Redeems the request's ticket, or else asks the adapter's authentication, or else the host's, or
    * else looks up the API key.
    */
   readonly identify: (request: ApiRequest) => Effect.Effect<Principal, ApiError>
-  /** Knows only the holders of cached API keys. Asks neither a store nor the host. */
+  /** Knows only cached API keys. Asks neither a store nor the host. */
   readonly recall: (request: ApiRequest) => Effect.Effect<Principal, ApiError>
-  /** Returns what finds out again who sent a request, as far as that can have changed. */
+  /** Returns a function that authenticates the request again, as far as the result can have changed. */
   readonly renewal: (request: ApiRequest, principal: Principal) => Reauthenticate
 }
 
@@ -113,13 +113,13 @@ export const makeAuthentication = (
   tickets: Tickets["Service"],
   hostAuthenticate: Authenticate<ApiRequest> | undefined,
 ): Authentication => {
-  /** Returns the authentication of the adapter, or else that of the host, if there is one. */
+  /** Returns the adapter's authentication, or else the host's, if there is one. */
   const authenticateOf = (request: ApiRequest): Authenticate<void> | undefined =>
     request.authenticate ?? (hostAuthenticate && (() => hostAuthenticate(request)))
 
   return {
     identify: (request) =>
-      // What a host throws is a defect of this effect.
+      // An error thrown by the host is a defect in this effect.
       Effect.suspend(() => {
         if (request.body._tag === "Unreadable") return Effect.fail(request.body.error)
         const ticket = ticketOf(request)
@@ -149,11 +149,11 @@ export const makeAuthentication = (
   }
 }
 
-/** The access of a client to a project. It is kept for as long as the client follows the project. */
+/** A client's access to a project, kept as long as the client follows the project. */
 export interface StreamAccess {
   readonly projectId: string
   readonly renew: Reauthenticate
-  /** The request by which it was given. */
+  /** The request that obtained it. */
   readonly requestId: string
 }
 
@@ -167,9 +167,9 @@ export const connectionLimitError: ApiErrorOf<"RateLimited"> = {
 }
 
 /**
- * Fails if the client may not use the project any more, or if it is another one with the same id.
+ * Fails if the client may not use the project any more, or if another project has its id now.
  *
- * @param age - how old the store's answer may be, in milliseconds, if that is less than `keyCacheTtl`
+ * @param age - the store's answer may be this old, in milliseconds, if that is less than `keyCacheTtl`
  */
 export const recheckAccess = (
   { projectId, renew }: StreamAccess,
@@ -179,7 +179,7 @@ export const recheckAccess = (
     mayUseProject(principal, projectId) ? Effect.void : Effect.fail({ _tag: "ProjectNotFound" }),
   )
 
-/** Fails unless the client may follow the project, by what is known now. */
+/** Fails unless the client may follow the project, according to present knowledge. */
 export const admit = (access: StreamAccess): Effect.Effect<void, AccessError> =>
   recheckAccess(access, maxAccessAge)
 

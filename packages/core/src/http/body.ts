@@ -1,4 +1,4 @@
-/** Reads the bodies of requests: a JSON object, or text with JSON in each line. */
+/** Reads request bodies: a JSON object, or text with JSON on each line. */
 
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
@@ -11,7 +11,7 @@ import { type Outcome, failOutcome } from "./response.ts"
 /** A JSON object. Read its own properties only, with `own`. */
 export type JsonObject = Readonly<Record<string, unknown>>
 
-/** What a body is expected to be. */
+/** The expected body. */
 export interface BodyFormat<A> {
   readonly mediaType: string
   /** The content types with this media type. A charset has no meaning for JSON (RFC 8259, 11). */
@@ -19,7 +19,7 @@ export interface BodyFormat<A> {
   /** Reads a request without a body. */
   readonly fromNothing: () => Outcome<A>
   readonly fromBytes: (bytes: Uint8Array) => Outcome<A>
-  /** Reads a value that the host has already parsed. */
+  /** Reads a value already parsed by the host. */
   readonly fromValue: (value: unknown) => Outcome<A>
 }
 
@@ -72,7 +72,7 @@ const objectWithout = (
   fromValue: asObject,
 })
 
-/** A JSON object whose text says the same as its value. */
+/** A JSON object that parsing does not change. */
 export const jsonObject = objectWithout(faultOfJson)
 
 /** The same, or nothing. */
@@ -81,12 +81,12 @@ export const optionalObject: BodyFormat<JsonObject> = {
   fromNothing: () => Result.succeed({}),
 }
 
-// The body of nearly all extensions.
+// The body in nearly all extensions.
 const singleField = /^\s*\{\s*"\w+"\s*:\s*(?:"[^"\\]*"|\d+)\s*\}\s*$/
 
 /**
- * A JSON object of which only some fields are read. They must not be there twice; in the others, which the
- * contract does not forbid, anything may be.
+ * A JSON object with only some fields read. These must not be duplicate; others may contain anything,
+ * because the contract allows them.
  */
 export const objectWith = (...fields: ReadonlyArray<string>): BodyFormat<JsonObject> =>
   objectWithout((text) => (singleField.test(text) ? undefined : repeatedFields(text, fields)))
@@ -123,9 +123,9 @@ const isEncoded = (headers: HeaderFields): boolean => {
 }
 
 /**
- * Returns what is wrong with a body by its header fields, or `undefined` for one in the format.
+ * Returns the problem with a body according to its header fields, or `undefined` for one in the format.
  *
- * @param isRead - whether the host has read the body: what it has made itself may have no type
+ * @param isRead - whether the host has read the body: a body it made itself may have no type
  */
 const mediaFault = (
   headers: HeaderFields,
@@ -137,7 +137,7 @@ const mediaFault = (
   return hasType(format, type) || (isRead && type._tag === "Absent") ? undefined : wrongType(format)
 }
 
-/** Reads a body that the host has read, if its header fields allow it. */
+/** Reads a body already read by the host, if its header fields allow it. */
 const ofHost = <A>(
   headers: HeaderFields,
   format: BodyFormat<A>,
@@ -148,7 +148,7 @@ const ofHost = <A>(
 }
 
 /**
- * Reads the body of a request.
+ * Reads a request's body.
  *
  * @param limit - the longest body, in bytes
  */

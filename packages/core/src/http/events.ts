@@ -45,7 +45,7 @@ import { acceptsEventStream, eventStreamType } from "./request.ts"
 import type { RawReply, TextStream } from "./response.ts"
 import { deliveryData } from "./webhooks.ts"
 
-/** How much a response has of an event's data: all, its member and date, or nothing. */
+/** The part of an event's data in a response: all, its member and date, or nothing. */
 type Disclosure = "true" | "summary" | "false"
 
 const userIdOrNull = (given: unknown): UserId | null =>
@@ -73,7 +73,7 @@ const disclosedEventData = (event: Event, disclosure: Disclosure) => ({
   data: dataBy[disclosure](event),
 })
 
-/** Returns what a response has of an event. */
+/** Returns an event as a response shows it. */
 export const eventDataOf = (event: Event) => disclosedEventData(event, "true")
 
 /** How long a client waits before it reconnects, in milliseconds: a random time between these. */
@@ -82,9 +82,9 @@ const longestRetryMillis = 3000
 
 const eventStreamHeaders: RawReply["headers"] = {
   "Content-Type": eventStreamType,
-  // Who compresses responses collects them first.
+  // A proxy that compresses responses collects them first.
   "Cache-Control": "no-store, no-transform",
-  // The proxy of nginx collects them, too.
+  // nginx as a proxy collects them, too.
   "X-Accel-Buffering": "no",
 }
 
@@ -96,7 +96,7 @@ const printEvent = memoizeObject(
 
 const heartbeat = ":\n\n"
 
-// Whoever was sent away because a store does not answer waits longer than others.
+// Clients turned away because a store does not answer wait longer than others.
 const retryFactor = 5
 
 const printRetry = (millis: number): string => `retry: ${millis}\n\n`
@@ -104,23 +104,23 @@ const printRetry = (millis: number): string => `retry: ${millis}\n\n`
 const reset = 'event: reset\ndata: {"reason":"cursor_expired"}\n\n'
 
 /**
- * Prints a message. The last event of a page has the id of the place after the page, so that a client that
- * breaks off within a page gets it again.
+ * Prints a message. A page's last event has the cursor after the page as its id, so that a client
+ * breaking off within a page gets the page again.
  */
 const print = (message: Exclude<ListenerMessage, { readonly _tag: "End" }>): string => {
   if (message._tag === "Heartbeat") return heartbeat
   const { cursor, events } = message
   const last = events.at(-1)
   const id = `id: ${cursor}\n`
-  // Clients take note of an id without data, and dispatch nothing.
+  // Clients record an id without data, and dispatch nothing.
   if (last === undefined) return `${id}\n`
   return `${events.slice(0, -1).map(printEvent).join("")}${id}${printEvent(last)}`
 }
 
-/** What all streams share. */
+/** Shared by all streams. */
 interface Shared {
   readonly faults: ErrorReporter
-  /** Runs an effect that cannot fail as a promise. */
+  /** Runs an infallible effect as a promise. */
   readonly run: <A>(effect: Effect.Effect<A>) => Promise<A>
 }
 
@@ -130,20 +130,20 @@ interface Source {
   /** Closes the listener when it aborts. */
   readonly signal: AbortSignal | undefined
   readonly retryMillis: number
-  /** The request that it answers. */
+  /** The answered request's id. */
   readonly requestId: string
 }
 
 const done = { done: true, value: undefined } as const
 
-/** Prints what a listener gets. While it waits, it is little more than this object: there may be thousands. */
+/** Prints a listener's messages. While it waits, it is little more than this object: there may be thousands. */
 class Texts implements TextStream {
   private readonly shared: Shared
   private readonly listener: Listener
   private readonly requestId: string
   private readonly retryMillis: number
   private readonly take: (message: ListenerMessage) => void
-  /** Who waits for the next text. */
+  /** The callback for the next text. */
   private receiver: ((text: string | undefined) => void) | undefined
   private isFirst = true
   private isOver = false
@@ -181,7 +181,7 @@ class Texts implements TextStream {
     return this.shared.run(this.listener.close)
   }
 
-  /** What a client is told at the end. */
+  /** The last text for a client. */
   private lastOf(reason: ListenerEndReason): string | undefined {
     if (reason === "reset") return reset
     return reason === "unavailable" ? printRetry(retryFactor * this.retryMillis) : undefined
@@ -198,7 +198,7 @@ class Texts implements TextStream {
     else receiver?.(text)
   }
 
-  /** Prints a message. Returns `undefined` if that ends in a defect. */
+  /** Prints a message. Returns `undefined` after a defect. */
   private print(message: Exclude<ListenerMessage, { readonly _tag: "End" }>): string | undefined {
     try {
       const head = this.isFirst ? printRetry(this.retryMillis) : ""
@@ -212,7 +212,7 @@ class Texts implements TextStream {
   }
 }
 
-/** Makes the function that makes responses, each of which hands on what a listener gets. */
+/** Makes the function that builds responses, each passing on a listener's messages. */
 export const makeEventStream =
   (shared: Shared) =>
   (source: Source): RawReply => {
@@ -237,10 +237,8 @@ const lastEventIdOf = (headers: HeaderFields): Effect.Effect<string | undefined,
 }
 
 /**
- * Makes the operations.
- *
  * @param maxBodyBytes - the longest request body, in bytes
- * @param renewal - returns what finds out again who sent a request
+ * @param renewal - returns a function that authenticates the request again
  */
 export const makeEventOperations = Effect.fnUntraced(function* (
   maxBodyBytes: number,
@@ -263,8 +261,8 @@ export const makeEventOperations = Effect.fnUntraced(function* (
   })
 
   /**
-   * Reads a page of the feed. A request that waits takes a slot, and its key has to be valid at the end,
-   * too.
+   * Reads a feed page. A waiting request counts as an open connection, and its key has to be valid at
+   * the end, too.
    */
   const readFeed = (call: Call<"project_id">, query: FeedPageQuery) =>
     query.waitMillis === 0
@@ -280,7 +278,7 @@ export const makeEventOperations = Effect.fnUntraced(function* (
 
   const { get, list, publish } = eventOperations
 
-  /** Reads a page of the latest events. Its cursor is the id of its oldest event. */
+  /** Reads a page with the latest events. Its cursor is its oldest event's id. */
   const listLatest = Effect.fnUntraced(function* (query: Decoded<typeof list.input>) {
     const { projectId } = query
     if (query.types !== undefined || query.wait !== 0) {

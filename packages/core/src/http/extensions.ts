@@ -1,4 +1,4 @@
-/** Performs the operations that extend memberships, undo that, and count when memberships end. */
+/** Operations that extend memberships, undo extensions, and count end dates. */
 
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -21,7 +21,7 @@ const { bulkExtensions, ends, extend, extendAll, undoBulkExtension } = membershi
 const alone = (field: string, problem: string) =>
   Result.fail(new InvalidInput({ field, problem: `must be left out ${problem}` }))
 
-/** Returns the extension that a count assumes. */
+/** Returns the extension assumed by a count. */
 const goalOf = ({
   extend: endDate,
   extendBy: by,
@@ -56,7 +56,7 @@ const unrepeatable = (alternative: string) =>
     problem: `must be sent with extend_by${alternative}, because a repetition would extend twice`,
   })
 
-/** The message of each dry run. */
+/** The message for each dry run. */
 export const dryRunMessage = "This was a dry run: nothing was changed."
 
 /** Returns the previewed webhooks, if there are any. */
@@ -76,7 +76,7 @@ export const eventsData = (
     },
   }
 
-/** Returns what a dry run shows. */
+/** Returns a dry run's response data. */
 const previewData = ({ capped, examples, reactivated, shortened, total }: BulkPreview) => ({
   would_shorten: shortened,
   would_reactivate: reactivated,

@@ -60,10 +60,10 @@ import { type RoutedCall, preferProjectNotFound, routeRequest } from "./routing.
 import { makeStatusOperations } from "./service-info.ts"
 import { makeWebhookOperations } from "./webhooks.ts"
 
-/** Returns the error of a request that the limiter does not admit. */
+/** Returns the error for a request refused by the limiter. */
 type RefusalOf = (decision: LimitDecision, keyId: ApiKeyId | undefined) => ApiError | undefined
 
-/** Has an observer told of the refusals. */
+/** Reports refusals to an observer. */
 const makeRefusal =
   (observer: Observer): RefusalOf =>
   (decision, keyId) => {
@@ -78,13 +78,11 @@ const makeRefusal =
     }
   }
 
-/** Makes the operations that show how the API is called. */
+/** Makes the operations for the API's documentation. */
 type DocsOperations = Effect.Effect<OperationsOn<"docs">>
 
 /**
- * Makes the operations.
- *
- * @param renewal - returns what finds out again who sent a request
+ * @param renewal - returns a function that authenticates the request again
  */
 const makeAllOperations = Effect.fnUntraced(function* (
   settings: HandlerSettings,
@@ -106,7 +104,7 @@ const makeAllOperations = Effect.fnUntraced(function* (
   } satisfies Operations
 })
 
-/** How the log of requests shows a connection that was admitted. */
+/** An admitted connection in the request log. */
 const switching: RawReply = { _tag: "Verbatim", status: 101, headers: {}, body: "" }
 
 /** Logs that a peer's `X-Forwarded-For` is ignored. */
@@ -115,18 +113,14 @@ const logUntrusted = (peer: string): Effect.Effect<void> =>
     `X-Forwarded-For from ${peer} is ignored, because trustedProxies does not contain this address. If it is your proxy's, all clients behind it count as one address for the rate limits: add its network to trustedProxies, in the bundled server TRUSTED_PROXIES. If not, a client has set the field, and nothing needs to be done. This is said once.`,
   )
 
-/** What the decisions share with those on other requests. */
+/** The parts shared with the decisions on other requests. */
 interface Shared {
   readonly addressOf: (request: ApiRequest) => string
   readonly authentication: Authentication
   readonly refusalOf: RefusalOf
 }
 
-/**
- * Makes the decision.
- *
- * @returns a function that takes a callback for an admitted connection
- */
+/** @returns a function that takes a callback for an admitted connection */
 const makeConnect = Effect.fnUntraced(function* ({ addressOf, authentication, refusalOf }: Shared) {
   const faults = yield* ErrorReporter
   const limiter = yield* RateLimiter
@@ -150,7 +144,7 @@ const makeConnect = Effect.fnUntraced(function* ({ addressOf, authentication, re
       }
       let keyId: ApiKeyId | undefined
       const admitted = Effect.flatMap(loaded, ({ admit, checkHandshake }) => {
-        // A handshake that fails uses up no ticket.
+        // A failed handshake uses up no ticket.
         const identified = Effect.andThen(checkHandshake(request), authentication.identify(request))
         return Effect.flatMap(identified, (principal) => {
           ;({ keyId } = principal)
@@ -170,15 +164,15 @@ const makeConnect = Effect.fnUntraced(function* ({ addressOf, authentication, re
     })
 })
 
-/** What a request is answered. */
+/** A request's response, with facts for the access log. */
 interface Answered extends Pick<AccessRecord, "address" | "keyId"> {
   readonly report: LimitDecision["report"]
   readonly outcome: Outcome<OperationResult>
-  /** What is at the path of the request, if that was looked for. */
+  /** The route found at the request's path, if one was looked for. */
   readonly found?: RouteMatch | undefined
 }
 
-/** Who sent a request, as far as that is known. */
+/** A request's client, as far as known. */
 interface Sender extends Pick<Answered, "address" | "keyId"> {
   readonly principal: Outcome<Principal>
 }
@@ -194,22 +188,21 @@ type DecideRequest = (
   now: Moment,
 ) => Effect.Effect<Answered>
 
-/** A record of a response for an access log. It contains no secrets. */
+/** A response's record for an access log. It contains no secrets. */
 export interface AccessRecord extends RequestSubject {
-  /** The status of the response. */
   readonly status: number
   /** How long the response took, in milliseconds. */
   readonly durationMillis: number
   /**
-   * The client's address, as the limits count it: an IPv4 address, the /64 of an IPv6 address, or
-   * `local` if the host does not know it.
+   * The client's address, as the limits count it: an IPv4 address, an IPv6 address's /64, or `local` if
+   * the host does not know it.
    */
   readonly address: string
-  /** The API key of the request if it is valid, or the key id that the host's authentication returned. */
+  /** The request's API key if it is valid, or the key id returned by the host's authentication. */
   readonly keyId: ApiKeyId | undefined
 }
 
-// Segments that every reader of URLs takes as they are: nothing encoded, neither "." nor "..".
+// Segments that every URL parser takes literally: nothing encoded, neither "." nor "..".
 const basePathPattern = /^(\/(?!\.{1,2}(\/|$))[\w\-.~!$&'()*+,;=:@]+)*$/
 
 /** Reads a base path, without a slash at its end. */
@@ -218,18 +211,18 @@ const parseBasePath = (given: unknown): string | undefined => {
   return basePathPattern.test(path) ? path : undefined
 }
 
-/** The options of the HTTP API. */
+/** Options for the HTTP API. */
 export const handlerOptions = Setting.object({
-  /** What precedes `/v2` in every path. Default: `""`. */
+  /** The prefix before `/v2` in every path. Default: `""`. */
   basePath: Setting.withDefault(
     Setting.custom<string>('a path without encoded characters, such as "/api"', parseBasePath),
     "",
   ),
-  /** Networks of proxies whose `X-Forwarded-For` is trusted, in CIDR notation. Default: `[]`. */
+  /** Networks of trusted proxies, in CIDR notation: their `X-Forwarded-For` counts. Default: `[]`. */
   trustedProxies: Setting.withDefault(networksOption, []),
   /**
-   * Which part of the API is served: `"contract"` for setting end dates and for registering, listing
-   * and deleting webhooks; `"all"` also for everything else. Default: `"all"`.
+   * The served part of the API: `"contract"` for setting end dates and for registering, listing and
+   * deleting webhooks; `"all"` also for everything else. Default: `"all"`.
    */
   api: Setting.withDefault(Setting.oneOf(apiParts), "all"),
   /**
@@ -239,12 +232,12 @@ export const handlerOptions = Setting.object({
    */
   docs: Setting.withDefault(Setting.boolean, true),
   /**
-   * The header field with the id of a request, 1 to 128 visible ASCII characters, for responses, logs, the
-   * audit trail and events. Clients choose the id unless a proxy overwrites it. By default, and without a
-   * valid one, the id is a new UUID.
+   * The header field with the request id, 1 to 128 visible ASCII characters, for responses, logs, the
+   * audit trail and events. Clients choose the id unless a proxy overwrites it. By default, and without
+   * a valid one, the id is a new UUID.
    */
   requestIdHeader: Setting.optional(requestIdOption),
-  /** The longest request body, in bytes, except for that of an import. Default: `65536`. */
+  /** The longest request body, in bytes, except for an import's. Default: `65536`. */
   maxBodyBytes: Setting.withDefault(Setting.integer(), 65_536),
   /**
    * How many requests in a row may be refused by rate limits on one connection before it is closed,
@@ -252,12 +245,13 @@ export const handlerOptions = Setting.object({
    */
   maxRefusals: Setting.withDefault(Setting.integer(), 100),
   /**
-   * The host's own authentication in place of API keys, which are then ignored. An adapter's option
-   * of this name receives the host's request and takes precedence over this one.
+   * The host's own authentication in place of API keys: these are then ignored. An adapter's option
+   * with this name receives the host's request and takes precedence over this one.
    */
   authenticate: Setting.callback<Authenticate<ApiRequest>>(),
   /**
-   * Called with a record of every response. What the function throws is logged and otherwise ignored.
+   * Called with a record for every response. Errors thrown by the function are logged and otherwise
+   * ignored.
    */
   onResponse: Setting.callback<(record: AccessRecord) => void>(),
 })
@@ -272,26 +266,26 @@ export interface HandlerSettings extends Setting.OutputOf<typeof handlerOptions>
 export class Handler extends Context.Service<
   Handler,
   {
-    /** What precedes `/v2` in every path. */
+    /** The prefix before `/v2` in every path. */
     readonly basePath: string
-    /** The pattern of each path, for routers of hosts. The base path is not part of it. */
+    /** Each path's pattern, for host routers. The base path is not part of it. */
     readonly patterns: ReadonlyArray<PathPattern>
-    /** Tells how to read the body of a request, by its method and its path (without the query). */
+    /** Tells how to read a request's body, by its method and its path (without the query). */
     readonly bodyLimit: (method: string, path: string) => BodyLimit
     /** How many requests in a row may be refused on one connection. Adapters then close it. */
     readonly maxRefusals: number
     /**
-     * Tells whether a path (without the query) is one of the API's. A middleware passes all others
-     * on to its host.
+     * Tells whether a path (without the query) belongs to the API. A middleware passes all others on to
+     * its host.
      */
     readonly owns: (path: string) => boolean
     /** Answers a request. Never fails: errors and defects are responses too. */
     readonly handle: (request: ApiRequest) => Effect.Effect<ApiResponse>
-    /** Tells whether a path (without the query) is that of WebSocket connections. */
+    /** Tells whether a path (without the query) is for WebSocket connections. */
     readonly connectsAt: (path: string) => boolean
     /** Answers a request for a connection. Never fails. */
     readonly connect: (request: ApiRequest) => Effect.Effect<WebSocketHandshake>
-    /** Answers a request 503, without a store: one that comes after closing has begun. */
+    /** Answers a request 503, without a store, because it arrived after closing began. */
     readonly refuse: (request: ApiRequest) => Effect.Effect<ApiResponse>
   }
 >()("@tenure/core/Handler") {
@@ -344,7 +338,7 @@ const make = Effect.fnUntraced(function* (settings: HandlerSettings, docs: DocsO
     return toOutcome(faults, requestId, preferProjectNotFound(call, performed, findProject))
   }
 
-  /** Finds what a request asks for. */
+  /** Finds the requested operation. */
   const find = (
     request: ApiRequest,
     requestId: string,
@@ -380,7 +374,7 @@ const make = Effect.fnUntraced(function* (settings: HandlerSettings, docs: DocsO
   const decide: DecideRequest = (request, requestId, now) => {
     const address = addressOf(request)
     const { refusal: early, take } = limiter.begin(address, now)
-    // Guesses beyond the limit of an address cost no look-up: only what is known already counts.
+    // Guesses beyond an address's limit cost no look-up: only cached knowledge counts.
     const identify = early === undefined ? authentication.identify : authentication.recall
     const decided = Effect.flatMap(toOutcome(faults, requestId, identify(request)), (principal) => {
       const keyId = Result.isSuccess(principal) ? principal.success.keyId : undefined
@@ -393,7 +387,7 @@ const make = Effect.fnUntraced(function* (settings: HandlerSettings, docs: DocsO
     return untrusted === undefined ? decided : Effect.andThen(logUntrusted(untrusted), decided)
   }
 
-  /** Adds the fields of the limiter to a response, if it has any. */
+  /** Adds the limiter's fields to a response, if it has any. */
   const withFields = (response: ApiResponse, { address, keyId, report }: Answered): ApiResponse => {
     const { fieldsOf } = limiter
     if (fieldsOf === undefined) return response
@@ -401,18 +395,18 @@ const make = Effect.fnUntraced(function* (settings: HandlerSettings, docs: DocsO
     return { ...response, headers: { ...response.headers, ...fields } }
   }
 
-  // Made once: a text that is new is slow to find in a table of metrics.
+  // Made once: a new string is slow to find in a metrics table.
   const withBasePath: ReadonlyMap<PathPattern | undefined, string> = new Map(
     routes.patterns.map((pattern) => [pattern, basePath + pattern]),
   )
 
-  /** Returns the pattern of a path, with the base path. */
+  /** Returns a path's pattern, with the base path. */
   const routeOf = (path: string, found = routes.match(path, basePath)): string | undefined => {
     if (found !== undefined) return withBasePath.get(routes.patternOf(found))
     return routes.isRealtime(path, basePath) ? path : undefined
   }
 
-  /** Tells the host of a response. */
+  /** Reports a response to the host. */
   const reportResponse = (
     request: ApiRequest,
     subject: RequestSubject,
@@ -439,7 +433,7 @@ const make = Effect.fnUntraced(function* (settings: HandlerSettings, docs: DocsO
       outcome: Result.fail({ _tag: "StoreUnavailable", cause: undefined }),
     })
 
-  /** Answers a request that was read, as it is decided. */
+  /** Answers a readable request, as decided. */
   const answer = (request: ApiRequest, decision: DecideRequest): Effect.Effect<ApiResponse> =>
     Clock.clockWith((clock) => {
       const start = readMonotonic(clock)
@@ -458,7 +452,7 @@ const make = Effect.fnUntraced(function* (settings: HandlerSettings, docs: DocsO
       })
     })
 
-  /** Answers a request that no other step could answer, such as one with getters that throw. */
+  /** Answers a request that no other step could answer, such as one with throwing getters. */
   const answerDefect = (defect: unknown): Effect.Effect<ApiResponse> => {
     const subject = { requestId: crypto.randomUUID(), method: "", path: "" }
     return Effect.andThen(
@@ -478,7 +472,7 @@ const make = Effect.fnUntraced(function* (settings: HandlerSettings, docs: DocsO
 
   const handle: Handler["Service"]["handle"] = (request) => answerAlways(request, decide)
 
-  /** Answers a request in a span. What follows from it, such as events, continues the trace of the span. */
+  /** Answers a request in a span. Effects such as events continue the span's trace. */
   const handleTraced =
     ({ serve }: Tracing): typeof handle =>
     (given) =>

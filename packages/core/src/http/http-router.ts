@@ -1,4 +1,4 @@
-/** The API, and what is mounted beside it, in the `HttpRouter` of an Effect host. */
+/** The API, and the mounts beside it, in an Effect host's `HttpRouter`. */
 
 import * as ByteSize from "effect/ByteSize"
 import * as Effect from "effect/Effect"
@@ -31,13 +31,10 @@ import {
 import type { ApiResponse } from "./response.ts"
 import type { BodyLimit } from "./routes.ts"
 
-/** The options of the routes. */
+/** Options for the routes. */
 export const routerOptions = <R>() =>
   Setting.object({
-    /**
-     * The host's own authentication in place of API keys. Takes precedence over the option of
-     * `tenureLayer`.
-     */
+    /** The host's own authentication in place of API keys. Takes precedence over `tenureLayer`'s option. */
     authenticate:
       Setting.callback<
         (
@@ -56,7 +53,7 @@ const bodyOfError = ({ reason }: HttpServerError): ArrivedBody =>
     ? tooLargeBody
     : abortedBody
 
-/** Reads the body up to a limit in bytes, or takes what the host has already read. */
+/** Reads the body up to a limit in bytes, or takes it from the host, if already read. */
 const readBody = (
   request: HttpServerRequest.HttpServerRequest,
   limit: number,
@@ -69,7 +66,7 @@ const readBody = (
     }),
   )
 
-/** Returns the body, or what reads it once the core asks for it. */
+/** Returns the body, or a function that reads it once the core asks for it. */
 const bodyOf = (
   request: HttpServerRequest.HttpServerRequest,
   { bytes, isDeferred }: BodyLimit,
@@ -89,7 +86,7 @@ const rawHeadersOf = ({ source }: HttpServerRequest.HttpServerRequest): Readonly
     ? source.rawHeaders
     : []
 
-/** The bytes in a stream of texts. */
+/** The bytes in a text stream. */
 const bytesOf = (texts: AsyncIterable<string>) =>
   Stream.encodeText(Stream.fromAsyncIterable(texts, identity))
 
@@ -100,7 +97,7 @@ const toResponse = ({ body, headers, status }: ApiResponse) => {
     : HttpServerResponse.stream(bytesOf(body), head)
 }
 
-/** What the routes lead to. */
+/** The part behind the routes. */
 interface Mounted extends Pick<Mountable, "basePath" | "bodyLimit" | "owns" | "patterns"> {
   readonly handle: Handler["Service"]["handle"]
 }
@@ -109,7 +106,7 @@ interface Mounted extends Pick<Mountable, "basePath" | "bodyLimit" | "owns" | "p
 const answerWaiting = Effect.fnUntraced(function* (handle: Mounted["handle"], request: ApiRequest) {
   const departure = new AbortController()
   const leave = Effect.sync(() => departure.abort())
-  // Also if the client goes before the stream of the response begins.
+  // Also if the client goes before the response stream begins.
   yield* Effect.addFinalizer(() => leave)
   const answered = handle({ ...request, signal: () => departure.signal })
   const fiber = yield* Effect.forkDetach(answered, { startImmediately: true })
@@ -155,7 +152,7 @@ const add = Effect.fnUntraced(function* <R>(mounted: Mounted, given: RouterOptio
 
   const route = (request: HttpServerRequest.HttpServerRequest) => {
     const path = pathOf(request.originalUrl)
-    // The router also matches other spellings of a path, for example with a slash at its end.
+    // The router also matches a path's other spellings, for example with a slash at its end.
     return owns(path) ? answer(request, path) : notFound(request)
   }
   const prefixed = basePath === "" ? router : router.prefixed(basePath)
@@ -174,9 +171,9 @@ const add = Effect.fnUntraced(function* <R>(mounted: Mounted, given: RouterOptio
 })
 
 /**
- * Adds the API to the host's router, next to the host's own routes. Global middleware of the host
- * applies to both. To serve the API under a path, set the option `basePath` of `tenureLayer`. Fails
- * with `InvalidInput` if an option is invalid.
+ * Adds the API to the host's router, next to the host's own routes. The host's global middleware
+ * applies to both. To serve the API under a path, set `tenureLayer`'s option `basePath`. Fails with
+ * `InvalidInput` if an option is invalid.
  *
  * @example
  * ```ts
@@ -200,8 +197,8 @@ export const tenureRouterLayer = <R = never>(given: RouterOptions<R> = {}) =>
   Layer.effectDiscard(Effect.flatMap(Handler, (handler) => add(handler, given)))
 
 /**
- * Adds to the host's router what adapters mount beside the API, for example the operator's page. Fails
- * with `InvalidInput` if an option is invalid.
+ * Adds pages mounted beside the API to the host's router, for example the operator's page. Fails with
+ * `InvalidInput` if an option is invalid.
  *
  * @example
  * ```ts

@@ -1,4 +1,4 @@
-/** The header field `Idempotency-Key`: a request that is repeated with its key changes something once. */
+/** The header field `Idempotency-Key`: a request repeated with its key changes something once. */
 
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -23,14 +23,15 @@ const malformed: ApiError = {
   message: `The Idempotency-Key header must be sent once, and be ${idempotencyKeyFormat}, with or without quotation marks.`,
 }
 
-// A String of a structured field (RFC 9651, 3.3.3), as draft-ietf-httpapi-idempotency-key-header-07 has the key.
+// A structured field's String (RFC 9651, 3.3.3): the key's form in
+// draft-ietf-httpapi-idempotency-key-header-07.
 const quoted = /^"((?:[^"\\]|\\["\\])*)"$/
 
 /** Returns the key in a field: in quotation marks, or as it is. `undefined` if the marks do not match. */
 const unquote = (value: string): string | undefined =>
   value.startsWith('"') ? quoted.exec(value)?.[1]?.replaceAll(/\\(.)/g, "$1") : value
 
-/** Reads the idempotency key of a request that has such a field. */
+/** Reads a request's idempotency key from its header field. */
 const keyOf = ({ headers }: ApiRequest): Outcome<string> => {
   const field = singleHeader(headers, idempotencyName)
   const key = field._tag === "Value" ? unquote(field.value) : undefined
@@ -48,11 +49,11 @@ const textOf = (value: unknown): string => {
   }
 }
 
-/** The bytes of a body as far as they are known. A value that a host has parsed is written anew. */
+/** A body's bytes, as far as known. A value parsed by the host is serialized again. */
 const bytesOf = (body: ArrivedBody): Uint8Array =>
   body._tag === "Bytes" ? body.bytes : utf8.encode(body._tag === "Parsed" ? textOf(body.value) : "")
 
-/** Returns the digest of a request with its idempotency key: of its method, its path with the query, and its body. */
+/** Returns a digest over a request's idempotency key, method, path with the query, and body. */
 const fingerprintOf = (
   key: string,
   { method, path, query = "" }: ApiRequest,
@@ -66,17 +67,17 @@ const fingerprintOf = (
   return encodeBase64Url(sha256(all))
 }
 
-/** Waits for the body of a request. */
+/** Waits for a request's body. */
 const arrivedBody = ({ body }: ApiRequest): Effect.Effect<ArrivedBody> =>
   body._tag === "Deferred" ? Effect.promise(body.read) : Effect.succeed(body)
 
-/** Performs an operation whose call has an idempotency key. */
+/** Performs an operation called with an idempotency key. */
 const performOnce = Effect.fnUntraced(function* (
   call: Call,
   operation: (call: Call) => Effect.Effect<OperationResult, ApiError>,
 ) {
   const { params, principal, request } = call
-  // Nobody sends a body for a project that is not theirs.
+  // The body is read only for a project the principal may use.
   if (params.project_id !== "") yield* projectOf(call)
   const key = yield* Effect.fromResult(keyOf(request))
   const body = yield* arrivedBody(request)

@@ -1,4 +1,4 @@
-/** Reads and performs an import, whose body has a membership in each line. */
+/** Reads and performs an import. Its body has a membership on each line. */
 
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
@@ -23,7 +23,7 @@ const { import: declared } = membershipOperations
 const { maxBodyBytes, reply } = declared
 const read = makeReader(declared, declared.input, maxBodyBytes)
 
-// Enough to see what is wrong with all lines.
+// Enough to see the problems in all lines.
 const maxFaults = 100
 
 // About a millisecond.
@@ -33,7 +33,7 @@ const fields = new Set(["user_id", "end_date", "metadata"])
 
 const metadataOfLine = Setting.optional(metadataSetting)
 
-/** Reads a line of JSON. Returns what is wrong with it in place of a membership. */
+/** Reads a JSON line. Returns a problem in place of a membership if it is invalid. */
 const readJsonLine = (line: string): DatedMembership | string => {
   const value = parseJson(line)
   if (!Predicate.isObject(value)) return "the line must be a JSON object"
@@ -55,10 +55,11 @@ const readJsonLine = (line: string): DatedMembership | string => {
     : { userId, endDate, metadata: metadata.success }
 }
 
-// As programs print nearly all lines. The text has nothing that JSON escapes, no number, and each field once.
+// Programs print nearly all lines like this. The text has no JSON escapes, no number, and each field
+// once.
 const plainLine = /^\{"user_id": ?"([\w.:@+-]+)", ?"end_date": ?"([\dTZ:.-]+)"\}$/
 
-/** Reads a line, without parsing JSON if it need not. Returns what `readJsonLine` returns. */
+/** Reads a line, without parsing JSON if unnecessary. Same result as `readJsonLine`. */
 const readLine = (line: string): DatedMembership | string => {
   const [, userId = "", date] = plainLine.exec(line) ?? []
   const endDate = parseEndDate(date)
@@ -71,7 +72,7 @@ const readLine = (line: string): DatedMembership | string => {
 const linesOf = (text: string): ReadonlyArray<string> =>
   text.trimEnd().split("\n", maxMemberships + 1)
 
-// Which users may become members is an option, so the act says the rest: as a field of the line of a membership.
+// Valid user ids are an option, so the act reports invalid ones: as a field in the membership's line.
 const inLine = (error: InvalidInput): InvalidInput | InvalidLines => {
   const index = /^memberships\[(\d+)\]\.userId$/.exec(error.field)?.[1]
   return index === undefined
@@ -86,8 +87,8 @@ const fail = (...faults: InvalidLines["faults"]): Effect.Effect<never, InvalidLi
   Effect.fail({ _tag: "InvalidLines", faults })
 
 /**
- * Reads the memberships, in turns with whatever else the process does. Fails with what is wrong with
- * the lines, or with the first hundred of them.
+ * Reads the memberships, in turns with the process's other work. Fails with the problems in the lines,
+ * or with the first hundred.
  */
 const readImportBody = Effect.fnUntraced(function* (body: string) {
   const lines = linesOf(body)

@@ -33,11 +33,11 @@ const dataOf = ({ endDate, metadata, state, userId }: CurrentMembership) => ({
 
 const reply = (membership: CurrentMembership) => ({ data: dataOf(membership) })
 
-/** The history of a member has no other rows. */
+/** A member's audit trail has no other rows. */
 const isOfMembership = (row: AuditRow): row is AuditRow & { readonly action: MembershipAction } =>
   membershipActions.some((action) => action === row.action)
 
-/** Fails if somebody asks to erase a person who is no admin, before anything else is judged. */
+/** Fails if a principal other than an admin asks to erase a person, before any other check. */
 const permitErasure = ({ principal, request }: Call<never>): Effect.Effect<void, ApiError> =>
   new URLSearchParams(request.query).has("erase", "true") && !roleCovers(principal.role, "admin")
     ? Effect.fail({ _tag: "Forbidden" })
@@ -53,11 +53,11 @@ const exclusivePrefix = new InvalidInput({
   problem: "cannot be combined with user_ids",
 })
 
-// A cursor belongs to the order of its page, which the other parameters decide.
+// A cursor belongs to its page's order, decided by the other parameters.
 const endingCursor = Setting.optional(brandedText(EndingCursor))
 const listCursor = Setting.optional(brandedText(UserId))
 
-/** Names the user id as requests have it. Who may become a member is an option, so the act checks it. */
+/** Names the user id as in requests. Valid user ids are an option, so the act checks them. */
 const toField = <E>(error: E | InvalidInput): E | InvalidInput =>
   error instanceof InvalidInput
     ? new InvalidInput({ field: "user_id", problem: error.problem })

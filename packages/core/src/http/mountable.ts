@@ -1,4 +1,4 @@
-/** The part of Tenure that adapters use. */
+/** Tenure's interface for adapters. */
 
 import * as Predicate from "effect/Predicate"
 import type { WebSocketHandshake } from "./realtime.ts"
@@ -15,25 +15,25 @@ export interface Mountable {
    * nothing waits. Never throws. `deliver` must not throw.
    */
   readonly answer: (request: ApiRequest, deliver: (response: ApiResponse) => void) => void
-  /** Tells whether a path (without the query) is one of the API's. */
+  /** Tells whether a path (without the query) belongs to the API. */
   readonly owns: (path: string) => boolean
-  /** What precedes `/v2` in every path. */
+  /** The prefix before `/v2` in every path. */
   readonly basePath: string
   /** Each path's pattern for a host's router, without the base path. */
   readonly patterns: ReadonlyArray<string>
-  /** Tells how to read the body of a request, by its method and its path (without the query). */
+  /** Tells how to read a request's body, by its method and its path (without the query). */
   readonly bodyLimit: (method: string, path: string) => BodyLimit
   /** How many requests in a row may be refused on one connection before it is closed. */
   readonly maxRefusals: number
 }
 
-/** The WebSocket connections of the API, for an adapter that has sockets. */
+/** The API's WebSocket connections, for an adapter with sockets. */
 export interface Connectable {
-  /** Tells whether a path (without the query) is that of WebSocket connections. */
+  /** Tells whether a path (without the query) is for WebSocket connections. */
   readonly connectsAt: (path: string) => boolean
   /**
-   * Answers a request for a WebSocket connection, which needs a `signal` that aborts when the connection
-   * is gone. Never rejects.
+   * Answers a request for a WebSocket connection. The request needs a `signal` that aborts when the
+   * connection is gone. Never rejects.
    */
   readonly connect: (request: ApiRequest) => Promise<WebSocketHandshake>
 }
@@ -43,8 +43,8 @@ export const isConnectable = <Api extends Mountable>(tenure: Api): tenure is Api
   Predicate.hasProperty(tenure, "connect") && Predicate.isFunction(tenure.connect)
 
 /**
- * Checks the argument of an adapter. Throws a `TypeError` if it is not what `await createTenure(…)`
- * returns, for example because the `await` is missing.
+ * Checks an adapter's argument. Throws a `TypeError` if it is not the result of `await
+ * createTenure(…)`, for example because the `await` is missing.
  */
 export const checkMountable = (tenure: unknown): void => {
   if (Predicate.isPromiseLike(tenure)) {

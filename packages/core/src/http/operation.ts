@@ -1,4 +1,4 @@
-/** Operations: the call that each performs, and how its input is read from a request. */
+/** Operations: their calls, and how each reads its input from a request. */
 
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -26,17 +26,17 @@ import type { ApiRequest } from "./request.ts"
 import type { OperationResult, Success } from "./response.ts"
 import type { Operation, PathParameter, PathParams } from "./routes.ts"
 
-/** A request that has passed authentication, limits and routing. */
+/** A request after authentication, limits and routing. */
 export interface Call<Name extends PathParameter = PathParameter> {
   readonly request: ApiRequest
   readonly requestId: string
   readonly principal: Principal
   readonly params: PathParams<Name>
-  /** The idempotency key of the request, which every operation that changes something passes on. */
+  /** The request's idempotency key. Every changing operation passes it on. */
   readonly idempotency?: IdempotencyKey | undefined
 }
 
-/** How operations are performed. Parameters that the path of an operation does not have are empty. */
+/** Performs operations. Parameters missing from an operation's path are empty. */
 export type Operations<Of extends Operation = Operation> = {
   readonly [Name in Of]: (call: Call) => Effect.Effect<OperationResult, ApiError>
 }
@@ -55,7 +55,7 @@ const projectNotFound: Effect.Effect<never, ApiError> = Effect.fail({ _tag: "Pro
 
 const forbidden: Effect.Effect<never, ApiError> = Effect.fail({ _tag: "Forbidden" })
 
-/** Fails unless the sender may use all projects, for what tells of all of them. */
+/** Fails unless the principal may use all projects, for data about all projects. */
 export const requireAllProjects = ({ principal }: Call<never>): Effect.Effect<void, ApiError> =>
   principal.projects === "all" ? Effect.void : forbidden
 
@@ -77,7 +77,7 @@ export const decodePathParam = (param: string): Effect.Effect<string, ApiError> 
 export const mayUseProject = ({ projects }: Principal, id: string): boolean =>
   projects === "all" || projects.has(id)
 
-/** Returns the projects of a key in the order of their ids: stores keep them as a set. */
+/** Returns an API key's projects ordered by id: stores keep them as a set. */
 export const sortedProjects = (projects: Principal["projects"]): "all" | ReadonlyArray<string> =>
   projects === "all" ? projects : [...projects].toSorted()
 
@@ -94,7 +94,7 @@ export const projectOf = ({
   return ProjectId.is(id) && mayUseProject(principal, id) ? Effect.succeed(id) : projectNotFound
 }
 
-/** Reads the body, which has at most `limit` bytes. */
+/** Reads the body, up to `limit` bytes. */
 export const readBody = <A>(
   { request: { body, headers } }: Call<never>,
   limit: number,
@@ -107,9 +107,9 @@ export const readBody = <A>(
     : Effect.fromResult(readBodyAs(body, headers, limit, format))
 
 /**
- * Reads the JSON object in the body, which has at most `limit` bytes.
+ * Reads the JSON object in a body up to `limit` bytes.
  *
- * @param format - how exact the object is; all of it by default
+ * @param format - the exact fields in the object; all by default
  */
 export const bodyOf = (
   call: Call<never>,
@@ -124,14 +124,14 @@ export function isoOrNull(millis: number | undefined): string | null {
   return millis === undefined ? null : new Date(millis).toISOString()
 }
 
-/** The origin that the audit trail keeps of a change. */
+/** The origin kept in the audit trail for a change. */
 export const originOf = ({ principal, request, requestId }: Call<never>): Origin => ({
   requestId,
   keyId: principal.keyId,
   traceparent: traceparentOfHeaders(request.headers),
 })
 
-/** Makes the function that an operation calls before it answers. */
+/** Builds the hook that audits a disclosure before the secret is returned. */
 export const makeDisclosureAudit = Effect.map(
   MembershipActs,
   ({ recordShown }) =>
@@ -145,7 +145,7 @@ export const makeDisclosureAudit = Effect.map(
       ),
 )
 
-/** The values of a query by name. Fails if a parameter is repeated. */
+/** A query's values by name. Fails if a parameter is repeated. */
 const queryValues = (query: string): Result.Result<object, InvalidInput> => {
   if (query === "") return Result.succeed({})
   const sent = new URLSearchParams(query)
@@ -156,7 +156,7 @@ const queryValues = (query: string): Result.Result<object, InvalidInput> => {
     : Result.fail(new InvalidInput({ field: repeated, problem: "was sent more than once" }))
 }
 
-/** The names of the ids in the path of an operation, besides the project's. */
+/** The names for the ids in an operation's path, besides the project's. */
 const idsIn = ({ pattern }: Declaration): ReadonlyArray<string> =>
   [...pattern.matchAll(/:(\w+)/g)].flatMap(([, name]) =>
     name === undefined || name === "project_id" ? [] : [name],
@@ -166,7 +166,7 @@ const none = Result.succeed({})
 
 const noProject = Effect.succeed(undefined)
 
-/** Makes the function that reads the input of an operation. Without generators: each extension takes these steps. */
+/** Makes the function that reads an operation's input. Without generators: each extension takes these steps. */
 export const makeReader = <O, E>(
   declared: Declaration,
   input: RequestInput<O, E>,
@@ -200,7 +200,7 @@ export const makeReader = <O, E>(
     return path
   }
 
-  // The endpoints of the contract ignore parameters that they do not know.
+  // The contract's endpoints ignore unknown parameters.
   const queryOf = ({ request: { query = "" } }: Call): Result.Result<object, InvalidInput> => {
     if (isContract) return none
     const values = queryValues(query)
@@ -224,12 +224,12 @@ export const makeReader = <O, E>(
     )
 }
 
-/** What an act replies: the data, and what differs from the usual reply. */
+/** An act's reply: the data, and differences from the usual reply. */
 export interface Replied<Data extends object | null> extends Partial<Omit<Success, "data">> {
   readonly data: Data
 }
 
-/** The errors of an operation: those that it declares, and those of every one. */
+/** An operation's errors: its declared errors, and those common to all. */
 type DeclaredError<Tag extends ApiErrorTag> = ApiErrorOf<
   | Tag
   | "Forbidden"
@@ -243,7 +243,8 @@ type DeclaredError<Tag extends ApiErrorTag> = ApiErrorOf<
 >
 
 /**
- * Makes an operation as it is declared: it reads the input of a request, performs an act with it, and replies.
+ * Makes an operation from its declaration: it reads the request's input, performs an act with it, and
+ * replies.
  *
  * @param maxBodyBytes - the longest body, in bytes
  */

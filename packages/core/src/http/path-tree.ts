@@ -1,11 +1,11 @@
-/** Finds the pattern that a path matches. Patterns are kept as a tree of path segments. */
+/** Finds the pattern for a path. Patterns are kept in a tree with one level per path segment. */
 
 import * as Struct from "effect/Struct"
 
-/** A pattern's value, and the parameters in a path that matches it. */
+/** A pattern's value, and the parameters in a matching path. */
 export interface PathMatch<Value, Name extends string> {
   readonly value: Value
-  /** The values of the parameters, percent-encoded. Those that the pattern does not have are empty. */
+  /** The parameter values, percent-encoded. Parameters missing from the pattern are empty. */
   readonly params: Readonly<Record<Name, string>>
 }
 
@@ -13,9 +13,9 @@ interface Draft<Value, Name extends string> extends PathMatch<Value, Name> {
   readonly params: Record<Name, string>
 }
 
-/** The patterns that start alike. */
+/** The patterns with a common beginning. */
 interface Node<Value, Name> {
-  /** The value of the pattern that ends here. */
+  /** The value for the pattern ending here. */
   value: Value | undefined
   /** The longer patterns, by their next segment. */
   readonly literals: Map<string, Node<Value, Name>>
@@ -28,7 +28,7 @@ const emptyNode = <Value, Name>(): Node<Value, Name> => ({
   parameter: undefined,
 })
 
-/** Returns the node behind a segment of a pattern, and adds it if it is missing. */
+/** Returns the node behind a pattern's segment, and adds it if it is missing. */
 const grow = <Value, Name extends string>(
   parent: Node<Value, Name>,
   segment: string,
@@ -41,16 +41,16 @@ const grow = <Value, Name extends string>(
   return node
 }
 
-// Clients and hosts that resolve a path take these for steps to another path (RFC 3986, 5.2.4).
+// Clients and hosts resolve these as steps to another path (RFC 3986, 5.2.4).
 const dotSegment = /^(\.|%2e){1,2}$/i
 
 const isParameter = (segment: string): boolean => segment !== "" && !dotSegment.test(segment)
 
 /**
- * Makes the function that finds the pattern of a path. A literal segment wins over a parameter.
+ * Makes the function that finds a path's pattern. A literal segment wins over a parameter.
  *
- * @param patterns - the value of each pattern, for example `/items/:id`
- * @param noParams - all parameters that the patterns have, each with an empty value
+ * @param patterns - values by pattern, for example `/items/:id`
+ * @param noParams - all parameters in the patterns, each with an empty value
  * @returns a function that reads a path from the index `start`, and returns `undefined` if the path
  *   matches no pattern
  */

@@ -18,7 +18,7 @@ import {
 import { pageReply } from "./response.ts"
 import { cellsOf } from "./webhooks.ts"
 
-/** Returns who made a change, when and why, from and to which date. */
+/** Returns a change's principal, time and reason, and its old and new date. */
 export const auditChangeData = <Action extends AuditAction>(
   row: AuditRow & { readonly action: Action },
 ) => ({
@@ -36,7 +36,7 @@ export const auditChangeData = <Action extends AuditAction>(
 const snakeCase = (name: string): string =>
   name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
-/** Returns a row with what was changed: the member, or something else. */
+/** Returns a row with the changed member or other subject. */
 const auditRowData = (row: AuditRow) => ({
   ...auditChangeData(row),
   user_id: row.userId ?? null,

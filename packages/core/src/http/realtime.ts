@@ -1,4 +1,4 @@
-/** WebSocket connections that follow the feed, by the subprotocol `tenure.v1`; adapters have the sockets. */
+/** WebSocket connections that follow the feed, in the subprotocol `tenure.v1`. Adapters own the sockets. */
 
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
@@ -39,7 +39,7 @@ import { eventDataOf } from "./events.ts"
 import type { ApiRequest } from "./request.ts"
 import type { ApiResponse } from "./response.ts"
 
-/** The name of the subprotocol. */
+/** The subprotocol's name. */
 const webSocketProtocol = "tenure.v1"
 
 /** A client's longest frame, in characters: a cursor may have half. */
@@ -52,10 +52,10 @@ const framesSubscription = Setting.object({
   after: Setting.optional(Setting.guarded<string>("text", Predicate.isString)),
 })
 
-/** What a client asks to follow. */
+/** A client's requested subscription. */
 export interface FrameSubscription extends Setting.OutputOf<typeof framesSubscription> {}
 
-/** A frame of a client. */
+/** A client's frame. */
 export type ClientFrame =
   | { readonly _tag: "Subscribe"; readonly subscription: FrameSubscription }
   | { readonly _tag: "Pong" }
@@ -74,7 +74,7 @@ const jsonOf = (text: string): unknown => {
   }
 }
 
-/** Reads a frame of a client. Fails with the error that the client is told. */
+/** Reads a client's frame. Fails with the error for the client. */
 export const parseFrame = (text: string): Result.Result<ClientFrame, ApiError | InvalidInput> => {
   if (text.length > maxLength) return Result.fail({ _tag: "PayloadTooLarge", limit: maxLength })
   const frame = jsonOf(text)
@@ -96,7 +96,7 @@ const pingFrame = JSON.stringify({ type: "ping" })
 
 const resetFrame = JSON.stringify({ type: "reset", reason: "cursor_expired" })
 
-/** How a connection ends: the last frame, if there is one, and the code and the reason of the close frame. */
+/** A connection's end: the last frame, if there is one, and the close frame's code and reason. */
 export interface CloseFrame {
   readonly frame?: string
   readonly code: number
@@ -109,7 +109,7 @@ const reconnectClose: CloseFrame = { code: 1001, reason: "Connect again." }
 /** The protocol has no binary frames. */
 const textOnlyClose: CloseFrame = { code: 1003, reason: "Frames must be text." }
 
-/** How a connection ends that fails: by a code of 4000 and the status that a request would have. */
+/** The close frame for a failed connection: a code from 4000 plus the status an HTTP response would have. */
 export const closeFrameOf = (error: ApiError): CloseFrame => {
   const { code, messages, status } = describeApiError(error)
   const retry = error._tag === "RateLimited" ? { retry_after: error.retryAfter } : {}
@@ -120,7 +120,7 @@ export const closeFrameOf = (error: ApiError): CloseFrame => {
   }
 }
 
-/** A socket of an adapter. */
+/** An adapter's socket. */
 export interface Socket {
   /** Sends a text. The promise resolves once there is room for another. */
   readonly send: (text: string) => Promise<void>
@@ -128,40 +128,40 @@ export interface Socket {
   readonly close: (code: number, reason: string) => void
 }
 
-/** Takes what a client sends. The connection ends if that is too much. */
+/** Receives a client's frames. The connection ends if there are too many. */
 export interface FrameReceiver {
   /** Takes a message: its text, or `undefined` for a binary one. */
   receive(text: string | undefined): void
-  /** Counts a ping or a pong of WebSocket itself. */
+  /** Counts a ping or a pong frame from WebSocket itself. */
   count(): void
 }
 
-/** Whose connection it is. */
+/** The connection's principal and access. */
 export interface WebSocketConnection extends Pick<StreamAccess, "renew" | "requestId"> {
   readonly keyId: ApiKeyId
   readonly grant: ListenerRequest["grant"]
 }
 
-/** What all conversations share. */
+/** Shared by all conversations. */
 export interface SessionServices {
   readonly listeners: Listeners["Service"]
   readonly faults: ErrorReporter
   /** Runs an effect in a fiber, until a scope closes. */
   readonly run: <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>
-  /** The conversations that have not ended. */
+  /** The open conversations. */
   readonly open: Set<WebSocketSession>
 }
 
-/** A project that the client follows. */
+/** A project followed by the client. */
 interface Following {
   readonly listener: Listener
   readonly access: StreamAccess
 }
 
-/** A step that may wait. It returns what to wait for next, or fails with how the connection closes. */
+/** A step that may wait. It returns the next subscription to wait for, or fails with the close frame. */
 type Turn = Effect.Effect<Following, CloseFrame>
 
-// How long a client may take to subscribe, and to read what was sent to it.
+// The time for a client to subscribe, and to read sent frames.
 const subscriptionTimeout = "10 seconds"
 const sendTimeout = "30 seconds"
 
@@ -189,7 +189,7 @@ class WebSocketSession implements FrameReceiver {
   /** Completed with the subscription, while one is awaited. */
   private asked: Deferred.Deferred<FrameSubscription> | undefined
   private following: Following | undefined
-  /** The tick of the last ping, or of the subscription. */
+  /** The tick at the last ping, or at the subscription. */
   private pingedAt = 0
   private owesPong = false
   private frames = 0
@@ -233,7 +233,7 @@ class WebSocketSession implements FrameReceiver {
   private take(subscription: FrameSubscription): void {
     const { asked } = this
     if (asked === undefined) return this.end(twice)
-    // Before the step resumes, which may ask for another subscription at once.
+    // Before the step resumes, because it may ask for another subscription at once.
     this.asked = undefined
     Deferred.doneUnsafe(asked, Effect.succeed(subscription))
   }
@@ -263,7 +263,7 @@ class WebSocketSession implements FrameReceiver {
     this.end(internalError)
   }
 
-  /** Waits for a subscription, which may arrive while `before` is still running. */
+  /** Waits for a subscription. It may arrive while `before` is still running. */
   private subscribe(before: Effect.Effect<void, CloseFrame>): Turn {
     const asked = Deferred.makeUnsafe<FrameSubscription>()
     this.asked = asked
@@ -285,7 +285,7 @@ class WebSocketSession implements FrameReceiver {
       isAllowed: isStillAllowed(access, faults),
       grant: this.connection.grant,
     }
-    // A listener that is open when the conversation ends is closed then, or as soon as it begins.
+    // A listener still open when the conversation ends is closed then, or as soon as it begins.
     return Effect.uninterruptibleMask((restore) =>
       Effect.matchEffect(Effect.andThen(restore(admit(access)), listeners.open(opening)), {
         onSuccess: (listener) => this.begin({ listener, access }),
@@ -306,12 +306,12 @@ class WebSocketSession implements FrameReceiver {
     })
   }
 
-  /** Tells the client that the feed cannot continue without a gap, and waits for a new subscription. */
+  /** Tells the client about a gap in the feed, and waits for a new subscription. */
   private get reset(): Turn {
     return Effect.suspend(() => this.subscribe(this.send(resetFrame)))
   }
 
-  /** Passes on what the listener receives. */
+  /** Passes on the listener's messages. */
   private answer(following: Following, message: ListenerMessage): Turn {
     switch (message._tag) {
       case "Events": {
@@ -359,25 +359,25 @@ class WebSocketSession implements FrameReceiver {
   }
 }
 
-/** A connection that was admitted. It ends when the signal of its request aborts. */
+/** An admitted connection. It ends when its request's signal aborts. */
 export interface RealtimeSession {
   /**
    * Starts to follow the feed. Call it once, after the handshake.
    *
-   * @returns what to call with the frames of the client
+   * @returns the receiver for the client's frames
    */
   readonly start: (socket: Socket) => FrameReceiver
 }
 
 /** The answer to a request for a connection. */
 export interface WebSocketHandshake {
-  /** What to answer if the connection was not admitted. */
+  /** The response for a refused connection. */
   readonly response: ApiResponse
   /** The session to start after the handshake; `undefined` if the connection was not admitted. */
   readonly session: RealtimeSession | undefined
 }
 
-/** A request for a connection, and who sent it. */
+/** A request for a connection, and its principal. */
 interface Asking {
   readonly request: ApiRequest
   readonly requestId: string
@@ -387,10 +387,10 @@ interface Asking {
 const malformed = (message: string): Effect.Effect<never, ApiError> =>
   Effect.fail({ _tag: "MalformedRequest", message })
 
-// A nonce of 16 bytes in Base64.
+// A Base64 nonce with 16 bytes.
 const keyPattern = /^[A-Za-z0-9+/]{22}==$/
 
-/** Whether a header is a list of different tokens with that of the subprotocol (RFC 6455, 4.1). */
+/** Whether a header lists distinct tokens including the subprotocol's (RFC 6455, 4.1). */
 const offersProtocol = (header: string): boolean => {
   const offered = header.split(",").map((item) => item.trim())
   return (
@@ -418,7 +418,10 @@ export const checkHandshake = ({ headers, method }: ApiRequest): Effect.Effect<v
     : malformed(`The header Sec-WebSocket-Protocol must offer ${webSocketProtocol}.`)
 }
 
-/** Makes the session of a connection, which ends when the signal aborts, and gives back its slot. */
+/**
+ * Makes a connection's session. It ends when the signal aborts, and then no longer counts against the
+ * connection limit.
+ */
 const sessionOf = (
   shared: SessionServices,
   connection: WebSocketConnection,
@@ -441,9 +444,9 @@ const sessionOf = (
 }
 
 /**
- * Makes what admits connections, and ends them when the scope closes.
+ * Admits connections, and ends them when the scope closes.
  *
- * @param renewal - returns what finds out again who sent a request
+ * @param renewal - returns a function that authenticates the request again
  */
 export const makeRealtime = Effect.fnUntraced(function* (renewal: Authentication["renewal"]) {
   const open = new Set<WebSocketSession>()
@@ -462,8 +465,8 @@ export const makeRealtime = Effect.fnUntraced(function* (renewal: Authentication
 
   return {
     /**
-     * Admits a connection, which takes a slot until the signal of its request aborts. Fails with the
-     * error that the request is answered.
+     * Admits a connection. It counts against the connection limit until its request's signal aborts.
+     * Fails with the error for the response.
      */
     admit: ({ principal, request, requestId }: Asking): Effect.Effect<RealtimeSession, ApiError> =>
       Effect.suspend(() => {

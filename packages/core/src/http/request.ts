@@ -1,4 +1,7 @@
-/** Requests as adapters hand them to the core: their address, their id, and what the client accepts. */
+/**
+ * Requests as adapters hand them to the core: their address, their id, and the response types the
+ * client accepts.
+ */
 
 import type * as IpNetwork from "effect/net/IpNetwork"
 import * as NetAddress from "effect/net/NetAddress"
@@ -10,11 +13,11 @@ import * as Setting from "../base/setting.ts"
 import { getOwn } from "../base/values.ts"
 import type { Authenticate } from "../keys/identity.ts"
 
-/** The body of a request that has arrived, or why it cannot be read. */
+/** An arrived body, or the reason it cannot be read. */
 export type ArrivedBody =
   /** The bytes as received; empty for a request without a body. */
   | { readonly _tag: "Bytes"; readonly bytes: Uint8Array }
-  /** A value that the host has already parsed. */
+  /** A value already parsed by the host. */
   | { readonly _tag: "Parsed"; readonly value: unknown }
   /** Longer than the limit. The adapter stopped reading there. */
   | { readonly _tag: "TooLarge" }
@@ -23,17 +26,17 @@ export type ArrivedBody =
   /** The request could not be read as a whole, so its header fields are not reliable. */
   | { readonly _tag: "Unreadable"; readonly error: UnreadableRequest }
 
-/** The body of a request. */
+/** A request's body. */
 export type Body =
   | ArrivedBody
   /**
-   * A body that may be long, or that the client sends only when it is told to, with 100 Continue:
-   * reading it tells the client. It is read at most once, after authentication and limits, and only by operations that
-   * need it. `read` never rejects.
+   * A long body, or one sent only after 100 Continue: reading it tells the client to send. It is read
+   * at most once, after authentication and limits, and only by operations that need it. `read` never
+   * rejects.
    */
   | { readonly _tag: "Deferred"; readonly read: () => Promise<ArrivedBody> }
 
-/** The protocol of a request's URL. */
+/** The protocol in a request's URL. */
 export type Scheme = "http" | "https"
 
 /** A request. Only its own properties are read. */
@@ -42,7 +45,7 @@ export interface ApiRequest {
   readonly method: string
   /**
    * The path as on the wire: percent-encoded, without the query. If the host mounts the API under a
-   * path, only what follows that path.
+   * path, only the rest after that path.
    */
   readonly path: string
   /** The query as on the wire, without the question mark. Missing if there is no query. */
@@ -53,52 +56,51 @@ export interface ApiRequest {
   readonly headers: HeaderFields
   /** The body, or how to read it. */
   readonly body: Body
-  /** The IP address of the peer of the socket; `undefined` or any other text if it is unknown. */
+  /** The socket peer's IP address; `undefined` or any other text if it is unknown. */
   readonly remoteAddress: string | undefined
   /** Whether the connection is encrypted. By default, it is not. */
   readonly scheme?: Scheme | undefined
   /**
-   * Returns a signal that aborts when nobody waits for the response any more, or nobody should: when the
-   * client has gone, or its connection is to close. Called by operations that wait or answer with a
-   * stream.
+   * Returns a signal that aborts when no client waits for the response any more, or when its connection
+   * is to close. Called by operations that wait or answer with a stream.
    */
   readonly signal?: (() => AbortSignal) | undefined
-  /** Authenticates the client in place of API keys, by what the host knows of the request. */
+  /** Authenticates the client in place of API keys, by the host's knowledge about the request. */
   readonly authenticate?: Authenticate<void> | undefined
 }
 
-/** The body of a request without one. */
+/** The body for a request without one. */
 export const emptyBody: ArrivedBody = { _tag: "Bytes", bytes: new Uint8Array(0) }
 
 /** A body longer than the limit. */
 export const tooLargeBody: ArrivedBody = { _tag: "TooLarge" }
 
-/** A body that was read before and not kept. Waiting for it would never end. */
+/** A body read before and not kept. Waiting for it would never end. */
 export const consumedBody: ArrivedBody = { _tag: "Consumed" }
 
-/** A body that did not arrive completely. */
+/** An incomplete body. */
 export const abortedBody: ArrivedBody = {
   _tag: "Unreadable",
   error: { _tag: "MalformedRequest", message: "The body could not be read to its end." },
 }
 
-/** A body in a transfer coding that hosts do not decode. */
+/** A body in a transfer coding unknown to hosts. */
 export const unknownCodingBody: ArrivedBody = {
   _tag: "Unreadable",
   error: { _tag: "MalformedRequest", message: "The transfer coding must be chunked." },
 }
 
-/** Whether a body has a transfer coding other than chunks, the only one that hosts decode. */
+/** Whether a body has a transfer coding other than `chunked`, the only one decoded by hosts. */
 export const hasUnknownCoding = (headers: HeaderFields): boolean => {
   const coding = singleHeader(headers, "transfer-encoding")
   return coding._tag === "Value" && !/^chunked$/i.test(coding.value)
 }
 
-// Only a plain authority is removed. Readers of URLs disagree on where any other ends, and a path
-// that a guard reads differently is not guarded.
+// Only a plain authority is removed. URL parsers disagree on any other authority's end, and a guard
+// that reads another path guards nothing.
 const authority = /^https?:\/\/([\w.-]+|\[[\da-f:.]+\])(:\d*)?(?=[/?#]|$)/i
 
-/** Returns the path of a request target, without the query, scheme and host (RFC 9112, 3.2.2). */
+/** Returns a request target's path, without the query, scheme and host (RFC 9112, 3.2.2). */
 export const pathOf = (target: string): string => {
   const local = target.startsWith("/") ? target : target.replace(authority, "")
   const query = local.search(/[?#]/)
@@ -106,7 +108,7 @@ export const pathOf = (target: string): string => {
   return path === "" ? "/" : path
 }
 
-/** Returns the query of a request target, without the question mark; empty for none. */
+/** Returns a request target's query, without the question mark; empty for none. */
 export const queryOf = (target: string): string => {
   const start = target.indexOf("?")
   if (start === -1) return ""
@@ -129,7 +131,7 @@ const stringOf = (value: unknown): string | undefined =>
 
 const schemeOf = (value: unknown): Scheme | undefined => (value === "https" ? value : undefined)
 
-/** A request of which nothing can be told. */
+/** A request with nothing readable. */
 const invalid: ApiRequest = {
   method: "",
   path: "",
@@ -167,7 +169,7 @@ const readObject = (given: object & { readonly [Name in keyof ApiRequest]?: unkn
     : invalid
 }
 
-/** Copies a request as an adapter passes it. One that is not a request at all becomes unreadable. */
+/** Copies a request as an adapter passes it. Any other value becomes unreadable. */
 export const readApiRequest = (given: unknown): ApiRequest => {
   try {
     return Predicate.isObject(given) ? readObject(given) : invalid
@@ -176,12 +178,12 @@ export const readApiRequest = (given: unknown): ApiRequest => {
   }
 }
 
-// Real chains of proxies are shorter; a client may send a longer header.
+// Real proxy chains are shorter; a client may send a longer header.
 const maxHops = 32
 
 const mappedPrefix = "::ffff:"
 
-/** Returns an IPv4 address itself, and the /64 of an IPv6 address: a client has a whole one. */
+/** Returns an IPv4 address itself, and an IPv6 address's /64: a client has a whole one. */
 const group = (given: NetAddress.IpAddress): string => {
   const address = untranslate(given)
   return NetAddress.isIpv4Address(address)
@@ -192,13 +194,13 @@ const group = (given: NetAddress.IpAddress): string => {
         .join(":")}::/64`
 }
 
-// All clients whose address the host does not know count as one.
+// All clients with unknown addresses count as one.
 const unknown = "local"
 
 const octet = "(25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)"
 const dottedQuad = new RegExp(`^${octet}(\\.${octet}){3}$`)
 
-/** Groups the address of a socket. On a dual-stack socket, Node writes IPv4 as mapped IPv6. */
+/** Groups a socket's address. On a dual-stack socket, Node writes IPv4 as mapped IPv6. */
 const groupSocket = (remote: string): string => {
   const bare = remote.startsWith(mappedPrefix) ? remote.slice(mappedPrefix.length) : remote
   if (dottedQuad.test(bare)) return bare
@@ -207,8 +209,8 @@ const groupSocket = (remote: string): string => {
 }
 
 /**
- * Walks a chain of proxies from the server outwards and returns the first address that is not a
- * trusted proxy's. An entry that is not an address ends the walk: nothing vouches for those beyond.
+ * Walks a proxy chain from the server outwards and returns the first address outside the trusted
+ * proxies. An entry that is not an address ends the walk: nothing vouches for entries beyond it.
  */
 const walk = (
   nearest: NetAddress.IpAddress,
@@ -231,11 +233,11 @@ const chainOf = (forwardedFor: string | ReadonlyArray<string>): string =>
   typeof forwardedFor === "string" ? forwardedFor : forwardedFor.join(",")
 
 /**
- * Makes the function that returns the address under which a request is counted: that of the socket,
- * or of `X-Forwarded-For` as far as trusted proxies vouch for it. Text that is not an address counts as
- * no address.
+ * Makes the function that returns a request's address for the limits: the socket's, or one from
+ * `X-Forwarded-For` as far as trusted proxies vouch for it. Text other than an address counts as no
+ * address.
  *
- * @param trusted - the networks of the proxies whose `X-Forwarded-For` is trusted
+ * @param trusted - the trusted proxies' networks
  */
 export const makeClientAddress =
   (trusted: ReadonlyArray<IpNetwork.IpNetwork>) =>
@@ -258,10 +260,11 @@ const isInChain = (address: NetAddress.IpAddress, forwardedFor: string): boolean
 }
 
 /**
- * Makes a function of requests. It returns the peer's address for the first request with an `X-Forwarded-For` to
- * ignore, and for no other. After a request from a trusted proxy, all others with the field are clients.
+ * Makes a function that returns the peer's address for the first request with an `X-Forwarded-For` to
+ * ignore, and for no other. After a request from a trusted proxy, all others with the field are
+ * clients.
  *
- * @param trusted - the networks of the proxies whose `X-Forwarded-For` is trusted
+ * @param trusted - the trusted proxies' networks
  */
 export const makeUntrustedPeer = (trusted: ReadonlyArray<IpNetwork.IpNetwork>) => {
   let isDecided = false
@@ -283,7 +286,7 @@ const forwardedScheme = /(?:^|,)[ \t]*(https?)[ \t]*$/i
  * Makes a function to return the client's scheme: the connection's, or `X-Forwarded-Proto` from a
  * trusted proxy.
  *
- * @param trusted - the networks of the proxies whose fields are trusted
+ * @param trusted - the trusted proxies' networks
  */
 export const makeScheme =
   (trusted: ReadonlyArray<IpNetwork.IpNetwork>) =>
@@ -297,7 +300,7 @@ export const makeScheme =
     return forwarded.toLowerCase() === "https" ? "https" : "http"
   }
 
-/** The longest id that a request may come with, in characters. */
+/** The longest id accepted from a request, in characters. */
 export const maxRequestIdLength = 128
 
 // Visible ASCII: an id goes into logs, the audit trail and events as it is.
@@ -305,7 +308,7 @@ const pattern = new RegExp(`^[\\x21-\\x7e]{1,${maxRequestIdLength}}$`)
 
 const namePattern = /^[!#$%&'*+.^`|~\w-]+$/
 
-/** The definition of the option that names the header field. */
+/** The option's definition for the header field's name. */
 export const requestIdOption: Setting.Setting<string, string> = Setting.custom(
   'the name of a header field, such as "x-request-id"',
   (given) =>
@@ -313,10 +316,10 @@ export const requestIdOption: Setting.Setting<string, string> = Setting.custom(
 )
 
 /**
- * Makes the function that returns the id of a request: that in its header field, if it has one that is
- * valid, or else a fresh one.
+ * Makes the function that returns a request's id: from its header field, if that has a valid one, or
+ * else a fresh one.
  *
- * @param header - the name of the field in lower case; if `undefined`, every id is fresh
+ * @param header - the field's name in lower case; if `undefined`, every id is fresh
  */
 export const makeRequestId = (
   header: string | undefined,
@@ -329,10 +332,10 @@ export const makeRequestId = (
   }
 }
 
-/** The media type of a stream of events. */
+/** An event stream's media type. */
 export const eventStreamType = "text/event-stream"
 
-/** A range of media types, and how much the client wants them: 0 for not at all, up to 1. */
+/** A range in `Accept`, and its weight: 0 for unacceptable, up to 1. */
 interface Range {
   readonly type: string
   readonly weight: number
@@ -350,13 +353,13 @@ const rangesOf = (headers: HeaderFields): ReadonlyArray<Range> => {
   return values.flatMap((value) => value.split(",")).map(rangeOf)
 }
 
-/** Returns the weight of the most specific of the ranges that are given, which end with that of all. */
+/** Returns the weight from the most specific range among the given types, ordered from specific to general. */
 const weightOf = (ranges: ReadonlyArray<Range>, ...types: ReadonlyArray<string>): number =>
   types.flatMap((type) => ranges.find((range) => range.type === type) ?? [])[0]?.weight ?? 0
 
 /**
- * Tells whether a client asks for a stream of events rather than for JSON. It has to name the media type:
- * a client that accepts everything gets JSON.
+ * Tells whether a client asks for an event stream rather than for JSON. It has to name the media type:
+ * with only wildcards, it gets JSON.
  */
 export const acceptsEventStream = (headers: HeaderFields): boolean => {
   const ranges = rangesOf(headers)

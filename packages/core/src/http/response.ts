@@ -14,7 +14,7 @@ export interface ApiResponse {
   readonly status: number
   /** The header fields. */
   readonly headers: Readonly<Record<string, string>>
-  /** The body, which is empty for a response without one. */
+  /** The body; empty for a response without one. */
   readonly body: ResponseBody
 }
 
@@ -25,8 +25,8 @@ export interface ApiResponse {
  */
 export interface TextStream extends AsyncIterable<string> {
   /**
-   * Calls a function with the next text, or with `undefined` at the end. Unlike an iterator, it makes no promises, which
-   * thousands of streams would keep while they wait.
+   * Calls a function with the next text, or with `undefined` at the end. Unlike an iterator, it makes
+   * no promises: thousands of waiting streams would keep theirs.
    */
   readonly receive: (receiver: (text: string | undefined) => void) => void
   /** Ends the stream. */
@@ -36,7 +36,7 @@ export interface TextStream extends AsyncIterable<string> {
 /** A response's body: a text or a stream. */
 export type ResponseBody = string | TextStream
 
-/** What an envelope says of the request that it answers. */
+/** The answered request's facts in an envelope. */
 export interface RequestSubject {
   /** A UUID, new for each request. */
   readonly requestId: string
@@ -46,9 +46,9 @@ export interface RequestSubject {
   readonly path: string
 }
 
-/** The result of an operation. */
+/** An operation's result. */
 export interface Success {
-  /** The number of items, if the operation counts them. */
+  /** The item count, if the operation counts them. */
   readonly total?: number
   /** The cursor for the next page; `null` on the last page. */
   readonly next?: string | null
@@ -58,17 +58,17 @@ export interface Success {
   readonly isReplay?: boolean
 }
 
-/** A result that is sent as it is, without an envelope. */
+/** A verbatim result, without an envelope. */
 export interface RawReply {
   readonly _tag: "Verbatim"
   /** Default: 200. */
   readonly status?: number
-  /** The header fields besides those of every response; the content type is among them. */
+  /** The header fields besides the usual ones; includes the content type. */
   readonly headers: Readonly<Record<string, string>>
   readonly body: ResponseBody
 }
 
-/** What an operation answers. */
+/** An operation's result or raw reply. */
 export type OperationResult = Success | RawReply
 
 const isVerbatim = (reply: OperationResult): reply is RawReply => Object.hasOwn(reply, "_tag")
@@ -133,7 +133,7 @@ const headersOf = ({ limit, remaining, reset }: LimitReport) => ({
 
 const replayHeader = { "Idempotent-Replayed": "true" }
 
-/** Makes the response to a request that fails. */
+/** Makes the response for a failed request. */
 export const respondError = (
   subject: RequestSubject,
   report: LimitReport,
@@ -170,17 +170,17 @@ export const respond = (
   }
 }
 
-/** The value of a step, or the error that the client receives. */
+/** A step's value, or the error for the client. */
 export type Outcome<A> = Result.Result<A, ApiError>
 
-/** Makes the outcome of a step that fails. */
+/** Makes a failed step's outcome. */
 export const failOutcome = (error: ApiError): Outcome<never> => Result.fail(error)
 
 /** Returns the error in a cause, or `undefined` if there is a defect. */
 export const apiErrorIn = (cause: Cause.Cause<ApiError>): ApiError | undefined =>
   Cause.hasDies(cause) ? undefined : Result.getOrUndefined(Cause.findError(cause))
 
-/** Reports what is not the client's fault, and returns what the client is told. */
+/** Reports errors not caused by the client, and returns the error for the client. */
 const outcomeReport = (
   faults: ErrorReporter,
   requestId: string,
@@ -197,7 +197,7 @@ const outcomeReport = (
   return Effect.as(faults.failure(heading, error.cause, requestId), outcome)
 }
 
-/** Runs a step to its outcome. The client learns of a defect only that there is one. */
+/** Runs a step to its outcome. A defect's details are hidden from the client. */
 export const toOutcome = <A>(
   faults: ErrorReporter,
   requestId: string,
@@ -209,11 +209,11 @@ export const toOutcome = <A>(
   })
 
 /**
- * Makes a page of a list that was read with one item more than the page may have, which tells whether
- * there is a next page.
+ * Makes a list page from one item more than the page may have. The extra item shows that there is a
+ * next page.
  *
- * @param cursorOf - returns the cursor of the page after an item
- * @param dataOf - returns what the response has of an item
+ * @param cursorOf - returns the cursor for the page after an item
+ * @param dataOf - returns an item's response data
  */
 export const pageReply = <A, Data extends object>(
   items: ReadonlyArray<A>,

@@ -1,4 +1,4 @@
-/** Routes: the operations of each path, and how long their bodies may be. */
+/** Routes: each path's operations, and the limits for their bodies. */
 
 import * as Struct from "effect/Struct"
 import { apiKeyOperations, identityOperations } from "../api/api-keys.ts"
@@ -26,7 +26,7 @@ export const routes = {
   ...ofResource("docs", docsOperations),
 } as const satisfies Readonly<Record<string, Route>>
 
-/** The name of an operation: a resource, and what the operation does with it. */
+/** An operation's name: a resource, and an action on it. */
 export type Operation = keyof typeof routes
 
 type NamesIn<Text extends string> = Text extends `${string}:${infer Name}/${infer Rest}`
@@ -35,12 +35,12 @@ type NamesIn<Text extends string> = Text extends `${string}:${infer Name}/${infe
     ? Name
     : never
 
-/** An operation's path parameters; by default, those in any path. */
+/** An operation's path parameters; by default, any path's. */
 export type PathParameter<Of extends Operation = Operation> = NamesIn<
   (typeof routes)[Of]["pattern"]
 >
 
-/** The values of path parameters, percent-encoded. */
+/** Path parameter values, percent-encoded. */
 export type PathParams<Name extends PathParameter = PathParameter> = Readonly<Record<Name, string>>
 
 const routeNoParams: PathParams = {
@@ -54,58 +54,54 @@ const routeNoParams: PathParams = {
 
 const realtime: PathPattern = "/v2/realtime"
 
-/** The operations of a path, by method. */
+/** A path's operations, by method. */
 type Methods = ReadonlyMap<string, Operation>
 
-/** The operations of a path, and its parameters. */
+/** A path's operations and parameters. */
 export type RouteMatch = PathMatch<Methods, PathParameter>
 
-/** Which part of the API is served: `"contract"` for the endpoints of the contract, or `"all"`. */
+/** The served part of the API: `"contract"` for the contract's endpoints, or `"all"`. */
 export const apiParts = ["all", "contract"] as const
 
-/** A part of the API. */
 export type ApiPart = (typeof apiParts)[number]
 
-/** The least role that may call an operation; `"none"` if no key is needed. */
+/** The least role allowed to call an operation; `"none"` if no key is needed. */
 export const requiredRole = (operation: Operation): Route["role"] => routes[operation].role
 
-/** Whether an operation changes something, so that those who may only read may not call it. */
+/** Whether an operation changes something. Read-only principals may not call it then. */
 export const isChange = (operation: Operation): boolean =>
   rows[operation].method !== "GET" && rows[operation].changesNothing !== true
 
 const rows: Readonly<Record<Operation, Route>> = routes
 
-/** Whether the holder of a ticket may call an operation. */
+/** Whether a ticket is enough to call an operation. */
 export const takesTicket = (operation: Operation): boolean => rows[operation].takesTicket === true
 
 /** The longest body, in bytes; `undefined` if the option says it. */
 const maxBodyBytesOf = (operation: Operation): number | undefined => rows[operation].maxBodyBytes
 
-/** The paths in a part of the API. */
+/** A part's paths. */
 export interface Routes {
-  /**
-   * Each path's pattern. If two of them match a path, the one with the literal segment comes
-   * first.
-   */
+  /** Each path's pattern. If two match a path, the literal segment comes first. */
   readonly patterns: ReadonlyArray<PathPattern>
   /**
-   * Finds the operations of a path.
+   * Finds a path's operations.
    *
    * @param path - the path as on the wire, without the query
-   * @param basePath - what precedes `/v2`, for example `/api`; empty for nothing
-   * @returns `undefined` if the path is not one of the part's
+   * @param basePath - the prefix before `/v2`, for example `/api`; empty for none
+   * @returns `undefined` if the path is outside the part
    */
   readonly match: (path: string, basePath: string) => RouteMatch | undefined
-  /** Tells whether a path is that of WebSocket connections. It has no operations. */
+  /** Tells whether a path is for WebSocket connections. It has no operations. */
   readonly isRealtime: (path: string, basePath: string) => boolean
-  /** Returns the pattern of a match. */
+  /** Returns a match's pattern. */
   readonly patternOf: (match: RouteMatch) => PathPattern | undefined
 }
 
-// In the place of the colon, a character that sorts after all others.
+// In the colon's place, a character that sorts after all others.
 const rank = (pattern: string): string => pattern.replaceAll(":", "\uffff")
 
-/** The methods of each path, in the order of the table. */
+/** Each path's methods, in the table's order. */
 const methodsByPattern = (operations: ReadonlyArray<Operation>) =>
   operations.reduce((paths, operation) => {
     const { method, pattern } = routes[operation]
@@ -114,16 +110,16 @@ const methodsByPattern = (operations: ReadonlyArray<Operation>) =>
 
 const docs: ReadonlySet<Operation> = new Set(["docs.document", "docs.asyncDocument", "docs.page"])
 
-/** The operations of a part of the API. */
+/** The operations in a part of the API. */
 const operationsOf = (part: ApiPart, hasDocs: boolean): ReadonlyArray<Operation> =>
   part === "contract"
     ? Struct.keys(routes).filter((operation) => rows[operation].isContract === true)
     : Struct.keys(routes).filter((operation) => hasDocs || !docs.has(operation))
 
 /**
- * Makes the routes of a part of the API.
+ * Makes the routes for a part of the API.
  *
- * @param hasDocs - whether the whole API has those of its documentation, too
+ * @param hasDocs - whether the whole API includes its documentation's routes
  */
 export const makeRoutes = (part: ApiPart, hasDocs = true): Routes => {
   const methods = methodsByPattern(operationsOf(part, hasDocs))
@@ -141,18 +137,18 @@ export const makeRoutes = (part: ApiPart, hasDocs = true): Routes => {
   }
 }
 
-/** How an adapter reads the body of a request. */
+/** Tells an adapter how to read a request's body. */
 export interface BodyLimit {
   /** The longest body, in bytes. The adapter reads no more. */
   readonly bytes: number
   /**
-   * Whether the adapter leaves it to the core to read the body, because it may be long: only of
-   * clients that may send it anything is kept.
+   * Whether the core reads the body in place of the adapter, because it may be long: it is kept in
+   * memory only for authorized clients.
    */
   readonly isDeferred: boolean
 }
 
-/** The limits of the operations that have their own. */
+/** The operations with their own limits. */
 const ownLimits = new Map(
   Struct.keys(routes).flatMap((operation) => {
     const bytes = maxBodyBytesOf(operation)
@@ -166,9 +162,9 @@ const bodyLimitMethods = new Set<string>(
 )
 
 /**
- * Makes the function that returns the limit of a request, by its method and path.
+ * Makes the function that returns a request's limit, by its method and path.
  *
- * @param maxBodyBytes - the limit of all operations that have none of their own, in bytes
+ * @param maxBodyBytes - the limit for operations without their own, in bytes
  */
 export const makeBodyLimit = (
   { match }: Routes,

@@ -1,4 +1,4 @@
-/** Decides which operation a request asks for, and which of several errors its sender sees. */
+/** Finds the requested operation, and decides which error the client sees if there are several. */
 
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -11,7 +11,7 @@ import type { ApiRequest } from "./request.ts"
 import { type Outcome, failOutcome } from "./response.ts"
 import { type Operation, type RouteMatch, isChange, requiredRole, takesTicket } from "./routes.ts"
 
-/** A call, and the operation that performs it. */
+/** A call and its operation. */
 export interface RoutedCall extends Call {
   readonly operation: Operation
 }
@@ -31,16 +31,19 @@ const needsKey = (operation: Operation | undefined): boolean =>
 const ignoresTicket = (operation: Operation | undefined, { ticket }: Principal): boolean =>
   ticket !== undefined && (operation === undefined || !takesTicket(operation))
 
-/** The error of a path without the method. Those who may call nothing there do not learn its methods. */
+/**
+ * The error for a path without the method. Principals without access to any operation there do not
+ * learn its methods.
+ */
 const withoutMethod = (methods: RouteMatch["value"], sender: Principal): ApiError =>
   [...methods.values()].some((operation) => permits(operation, sender))
     ? { _tag: "MethodNotAllowed", allow: [...methods.keys()] }
     : { _tag: "Forbidden" }
 
 /**
- * Routes a request. Of several errors, the client receives the first in this order.
+ * Routes a request. If there are several errors, the client receives the first in this order.
  *
- * @param found - what is at the path of the request
+ * @param found - the match for the request's path
  */
 export const routeRequest = (
   request: ApiRequest,
@@ -67,13 +70,13 @@ type Find = (project: {
   readonly projectId: ProjectId
 }) => Effect.Effect<unknown, Pick<ProjectNotFound, "_tag"> | ApiError>
 
-// The statuses of what is judged after the project: the body and the item.
+// Statuses decided after the project is known: for the body and the item.
 const mayHide = new Set([400, 404, 413, 415, 422])
 
 /**
- * Performs an operation. If somebody who may use all projects is refused, the project is looked up: that
- * it is missing counts before what else is wrong with a path that can be read, unless it is to be created. All others know which projects
- * they may use.
+ * Performs an operation. If it refuses a principal with access to all projects, the project is looked
+ * up: a missing project takes precedence over other errors at a readable path, unless the project is to
+ * be created. Other principals know their projects.
  */
 export const preferProjectNotFound = <A>(
   call: RoutedCall,

@@ -1,4 +1,4 @@
-/** The operations that tell how Tenure is doing. */
+/** Operations on Tenure's own state. */
 
 import * as Effect from "effect/Effect"
 import { ofResource } from "../api/declaration.ts"
@@ -65,7 +65,7 @@ const activityOf = ({ minutes, refusals }: ActivityReport) => ({
 
 type Operate = OperationsOn<"status">["status.get"]
 
-/** Refuses a sender who may not use all projects, whatever else is wrong with the request. */
+/** Refuses a principal without access to all projects, before other errors in the request. */
 const forAllProjects =
   (operate: Operate): Operate =>
   (call) =>

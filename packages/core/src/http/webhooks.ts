@@ -48,13 +48,13 @@ const stateOf = ({ dueAt, state }: Delivery) => ({
   due_at: isoOrNull(state === "waiting" ? dueAt : undefined),
 })
 
-/** Returns the state of a delivery and its attempts, without what receivers have responded. */
+/** Returns a delivery's state and its attempts, without the receivers' responses. */
 export const deliveryData = (delivery: Delivery) => ({
   ...stateOf(delivery),
   attempts: delivery.attempts.map(attemptOf),
 })
 
-/** Returns the state of a delivery and its attempts, with what the receiver has responded. */
+/** Returns a delivery's state and its attempts, with the receiver's responses. */
 const deliveryDataWithResponses = (delivery: Delivery) => ({
   ...stateOf(delivery),
   attempts: delivery.attempts.map((attempt) => ({
@@ -63,7 +63,7 @@ const deliveryDataWithResponses = (delivery: Delivery) => ({
   })),
 })
 
-/** What stands for a secret that cannot be read begins with this. */
+/** The prefix for a placeholder in place of an unreadable secret. */
 const unreadable = "unreadable_"
 
 const dataOf = ({ id, secret, url }: { id: string; secret: string; url: string }) => ({
@@ -76,7 +76,7 @@ const dataOf = ({ id, secret, url }: { id: string; secret: string; url: string }
 export const latestAttemptOf = ({ latestAttempt }: DeliveryProgress) =>
   latestAttempt === undefined ? null : attemptData(latestAttempt)
 
-/** Returns the counts in spans of time. */
+/** Returns the counts by time span. */
 export const cellsOf = (cells: ReadonlyArray<ActivityCell>) =>
   cells.map(({ at, delivered, failed }) => ({ at: isoOrNull(at), delivered, failed }))
 
@@ -98,7 +98,7 @@ const healthOf = (webhook: PublicWebhook & Health & DeliveryProgress) => ({
   next_attempt_at: isoOrNull(webhook.nextAttemptAt),
 })
 
-/** Says which webhooks have a secret that cannot be read. */
+/** Names the webhooks with an unreadable secret. */
 const unreadableOf = (webhooks: ReadonlyArray<ShownWebhook>): string =>
   webhooks
     .filter(({ problem }) => problem !== undefined)
@@ -116,7 +116,7 @@ const deliveryOf = (delivery: Delivery) => ({ ...eventOf(delivery), ...deliveryD
 
 const orders = { created: "created", latest_attempt: "latestAttempt" } as const
 
-/** The cursor of the list by latest attempt. */
+/** The cursor in the list by latest attempt. */
 const cursorOf = ({
   attemptedAt,
   eventId: id,
@@ -131,7 +131,7 @@ const attemptCursor = Setting.optional(
 
 const createdCursor = Setting.optional(eventIdSetting)
 
-/** Reads the cursor of a page, which belongs to its order. */
+/** Reads a page's cursor. It belongs to the page's order. */
 const cursorIn = (
   order: keyof typeof orders,
   after: string | undefined,
@@ -149,7 +149,7 @@ const cursorIn = (
         attemptedBefore,
       }))
 
-/** Names the query parameter that an error of the act is about. */
+/** Names the query parameter behind the act's error. */
 const named = (error: InvalidInput): InvalidInput =>
   error.field === "olderThan" ? new InvalidInput({ field: "after", problem: error.problem }) : error
 
@@ -167,8 +167,8 @@ export const makeWebhookOperations = Effect.fnUntraced(function* (maxBodyBytes: 
   const crypto = yield* WebCrypto
 
   /**
-   * The secret of a webhook. The contract has text here. Clients verify signatures with it, so that one which
-   * cannot be read is replaced by what nobody can guess: with an empty secret, everybody could sign.
+   * A webhook's secret. The contract has text here. Clients verify signatures with it, so an unreadable
+   * secret is replaced by an unguessable text: with an empty secret, everybody could sign.
    */
   const secretOf = ({ secret }: ShownWebhook): string =>
     secret ?? `${unreadable}${crypto.randomUUID()}`
@@ -265,7 +265,7 @@ export const makeWebhookOperations = Effect.fnUntraced(function* (maxBodyBytes: 
         const found = yield* Effect.catchTag(acts.deliveries(page), "InvalidInput", (error) =>
           Effect.fail(named(error)),
         )
-        // A webhook that was deleted may have deliveries, and one that never existed has none.
+        // A deleted webhook may have deliveries; one that never existed has none.
         if (found.length === 0) yield* acts.find(ids)
         const isCreated = order === "created"
         return {
