@@ -1,4 +1,4 @@
-/** Bulk extensions as a project lists them, and what undoing one needs. */
+/** Bulk extensions as a project lists them, and the errors when undoing one. */
 
 import type { Origin } from "../base/change-context.ts"
 import { TaggedError } from "../base/tagged-error.ts"
@@ -6,12 +6,11 @@ import type { EventId } from "../events/event.ts"
 import type { BulkChange, EndDate } from "./end-date.ts"
 import type { Reason, UserId } from "./membership.ts"
 
-/** How many bulk extensions of a project are kept apart, so that each can be undone. Older ones are settled. */
+/** The number of bulk extensions a project keeps apart, so that each can be undone. Older ones are settled. */
 export const maxBulkExtensions = 64
 
-/** Who undid a bulk extension, and when. */
+/** The principal and time behind an undo. */
 interface Undone {
-  /** Who undid it. */
   readonly by: Origin
   /** In milliseconds since the epoch. */
   readonly at: number
@@ -19,25 +18,25 @@ interface Undone {
 
 /** A bulk extension as the project's list shows it. */
 export interface BulkExtensionRecord {
-  /** The id of its event. */
+  /** Its event's id. */
   readonly id: EventId
-  /** What it did to the end dates. */
+  /** Its change to the end dates. */
   readonly change: BulkChange
   /** When it was made, in milliseconds since the epoch. */
   readonly at: number
   /** Why it was made; `undefined` if nobody said. */
   readonly reason: Reason | undefined
-  /** Who made it. */
+  /** The request behind it. */
   readonly origin: Origin
-  /** The project's number of memberships then. */
+  /** The project's membership count then. */
   readonly total: number
-  /** Who undid it, and when; `undefined` if nobody did. */
+  /** The undo's origin and time; `undefined` if it was not undone. */
   readonly undone: Undone | undefined
 }
 
 /** The project has no such bulk extension. */
 export class BulkExtensionNotFound extends TaggedError("BulkExtensionNotFound")<{
-  /** The id that no bulk extension has. */
+  /** The id without a bulk extension. */
   readonly bulkExtensionId: string
 }> {
   override get message(): string {
@@ -47,7 +46,7 @@ export class BulkExtensionNotFound extends TaggedError("BulkExtensionNotFound")<
 
 /** The bulk extension is undone already. */
 export class BulkExtensionUndone extends TaggedError("BulkExtensionUndone")<{
-  /** The id of the bulk extension. */
+  /** The bulk extension's id. */
   readonly bulkExtensionId: string
 }> {
   override get message(): string {
@@ -57,7 +56,7 @@ export class BulkExtensionUndone extends TaggedError("BulkExtensionUndone")<{
 
 /** The bulk extension is too old to be undone. */
 export class BulkExtensionSettled extends TaggedError("BulkExtensionSettled")<{
-  /** The id of the bulk extension. */
+  /** The bulk extension's id. */
   readonly bulkExtensionId: string
 }> {
   override get message(): string {
@@ -65,15 +64,15 @@ export class BulkExtensionSettled extends TaggedError("BulkExtensionSettled")<{
   }
 }
 
-/** What a change of all memberships would do. */
+/** The effect a change to all memberships would have. */
 export interface BulkPreview {
-  /** The project's number of memberships. */
+  /** The project's membership count. */
   readonly total: number
   /** How many would end earlier than they do now. */
   readonly shortened: number
   /** How many have ended, and would be active again. */
   readonly reactivated: number
-  /** How many would end at the last instant of the year 9999, and do not now. */
+  /** The number of memberships that would newly end at the last instant in the year 9999. */
   readonly capped: number
   /** Up to ten memberships with another end date than now, by user id. */
   readonly examples: ReadonlyArray<BulkExample>
@@ -81,7 +80,7 @@ export interface BulkPreview {
 
 /** A membership in a preview. */
 export interface BulkExample {
-  /** The id of the user. */
+  /** The user's id. */
   readonly userId: UserId
   /** The end date now. */
   readonly endDate: EndDate
@@ -89,5 +88,5 @@ export interface BulkExample {
   readonly wouldEnd: EndDate
 }
 
-/** The number of memberships that a preview shows. */
+/** The number of memberships shown in a preview. */
 export const maxExamples = 10

@@ -1,4 +1,4 @@
-/** Extends all memberships of a project, and undoes that. */
+/** Extends all memberships in a project, and undoes bulk extensions. */
 
 import * as Effect from "effect/Effect"
 import {
@@ -31,28 +31,28 @@ import {
 import type { BulkGoal, bulkExtension, bulkExtensionsPage, undoing } from "./inputs.ts"
 import type { BulkExtended, Change } from "./store.ts"
 
-/** How all memberships of a project are extended. */
+/** The arguments to extend all memberships in a project. */
 export type ExtendingAll = HostInputOf<typeof bulkExtension> & Repeatable
 
-/** Which bulk extension is undone, and how. */
+/** The bulk extension to undo, and the options. */
 export interface UndoingBulkExtension extends HostInputOf<typeof undoing>, Repeatable {}
 
-/** Which bulk extensions are listed. */
+/** Selects a page from a project's bulk extensions. */
 export interface BulkExtensionsPage extends HostInputOf<typeof bulkExtensionsPage> {}
 
-/** The result of changing all memberships. */
+/** The result after changing all memberships. */
 export interface BulkResult {
   /** The new end date, if the change has one. */
   readonly endDate?: EndDate | undefined
-  /** The number of the project's memberships, including unchanged ones. */
+  /** The project's membership count, including unchanged ones. */
   readonly total: number
-  /** Of a dry run: what would change. */
+  /** After a dry run: the changes it would make. */
   readonly preview?: BulkPreview | undefined
   /** In a dry run with `events`: the webhooks to be sent. */
   readonly events?: EventsPreview | undefined
 }
 
-/** Returns what an extension of all memberships does. */
+/** Returns the change a bulk extension makes. */
 export const bulkChangeOf = (goal: BulkGoal, defaultMode: BulkMode): BulkChange =>
   goal.by === undefined
     ? { mode: goal.mode ?? defaultMode, endDate: goal.endDate }
@@ -64,12 +64,12 @@ const eventDataOf = (change: BulkChange) =>
     ? { mode: bulkChangeNames.extendBy, extend_by: formatDuration(change.by) }
     : {
         new_end_date: formatEndDate(change.endDate),
-        // JSON has no mode where it is undefined.
+        // JSON omits an undefined mode.
         mode: change.mode === "set" ? undefined : bulkChangeNames[change.mode],
       }
 
 /**
- * Makes the acts that change all memberships of a project.
+ * Makes the acts that change all memberships in a project.
  *
  * @param settings.undoPeriod - in milliseconds
  */
@@ -79,7 +79,7 @@ export const makeBulkChanges = (
 ) => {
   const { hooks, store } = services
 
-  /** Reports a change of all memberships. Returns their number. */
+  /** Reports a change to all memberships. Returns their count. */
   const report = (
     changed: Pick<Change, "idempotency">,
     result: BulkExtended | ReplayedResponse,
@@ -88,7 +88,7 @@ export const makeBulkChanges = (
       ? Effect.as(notifyReplay(changed, result), Number(result.answer))
       : Effect.as(hooks.event(result.event), result.total)
 
-  /** Returns the result of a dry run. */
+  /** Returns a dry run's result. */
   const tried = Effect.fnUntraced(function* (
     trial: Trial,
     preview: BulkPreview,

@@ -33,7 +33,7 @@ export const trialOf = ({
   return dryRun ? trials.dry : trials.none
 }
 
-/** What an import would do to memberships, in a dry run. */
+/** An import's effect on memberships, from a dry run. */
 export interface ImportCounts {
   /** How many would be created. */
   readonly wouldGrant: number
@@ -43,7 +43,7 @@ export interface ImportCounts {
   readonly wouldStay: number
 }
 
-/** Counts what an import would do to the memberships that exist of its users. */
+/** Counts the effect an import would have on its users' memberships. */
 export const countImport = (
   imported: ReadonlyArray<DatedMembership>,
   existing: ReadonlyArray<DatedMembership>,
@@ -88,11 +88,11 @@ export type PreviewPublication = (
 
 /** A webhook as a change would send it. */
 export interface PreviewedWebhook {
-  /** The id of the webhook. */
+  /** The webhook's id. */
   readonly webhookId: string
-  /** Where the notification would be sent. */
+  /** The notification's destination. */
   readonly url: string
-  /** The type of the event. */
+  /** The event's type. */
   readonly type: EventType
   /** The JSON text to send. Its time, the request and the sequence number are not final. */
   readonly body: string

@@ -1,4 +1,4 @@
-/** Durations in the form of ISO 8601, and end dates that are later by one. */
+/** ISO 8601 durations, and end dates moved later by one. */
 
 import type { Branded } from "effect/Brand"
 import { Millis, lengthOfMonth, utcMillis } from "../base/time.ts"
@@ -27,7 +27,7 @@ const minute = 60 * second
 const hour = 60 * minute
 const day = 24 * hour
 
-/** A duration in months, whose lengths differ, and milliseconds. */
+/** A duration in months, because their lengths differ, and milliseconds. */
 interface Parts {
   readonly months: number
   readonly millis: number
@@ -45,7 +45,7 @@ const partsOf = (duration: DurationText): Parts => {
   }
 }
 
-/** Adds months to an instant, in UTC. A day that the month lacks becomes its last one. */
+/** Adds months to an instant, in UTC. A day missing from the month becomes its last day. */
 const addMonths = (instant: number, months: number): number => {
   if (months === 0) return instant
   const date = new Date(instant)
@@ -74,16 +74,16 @@ export const addDuration = (endDate: EndDate, duration: DurationText): EndDate |
   return EndDate.is(sum) ? EndDate(sum) : undefined
 }
 
-/** The longest duration by which all memberships of a project can be extended: ten years. */
+/** The longest duration for extending all memberships in a project: ten years. */
 const longest = 3653 * day
 
-/** What a duration for all memberships is, for error messages. */
+/** A valid duration for all memberships, for error messages. */
 export const fixedDurationFormat =
   "a positive duration in weeks, days, hours, minutes and seconds of at most ten years, such as P3D"
 
 /**
- * Converts a duration to milliseconds. Returns `undefined` if it has years or months, which are of different lengths for
- * different members, or is longer than ten years.
+ * Converts a duration to milliseconds. Returns `undefined` if it has years or months, because their
+ * lengths differ from member to member, or is longer than ten years.
  */
 export const fixedMillis = (duration: DurationText): Millis | undefined => {
   const { millis, months } = partsOf(duration)

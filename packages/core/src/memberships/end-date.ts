@@ -1,4 +1,4 @@
-/** End dates: parsing them from JSON and from hosts, and what bulk extensions make of them. */
+/** End dates: parsing them from JSON and from hosts, and adjusting them by bulk extensions. */
 
 import type { Branded } from "effect/Brand"
 import * as Result from "effect/Result"
@@ -30,7 +30,7 @@ export const EndDate = brandedWhere<number, EndDate>(
 
 const brand = branded<number, EndDate>()
 
-/** The last end date: the last instant of the year 9999. */
+/** The last end date: the last instant in the year 9999. */
 export const lastEndDate = brand(latestInstant)
 
 /**
@@ -63,7 +63,7 @@ export class EndDateNotInFuture extends TaggedError("EndDateNotInFuture")<{
   readonly message: string
 }> {}
 
-// These errors are common and their stack traces useless, so all calls share one instance of each.
+// These errors are common and their stack traces useless, so all calls share one instance per error.
 const invalidJson = Result.fail(
   new InvalidEndDate({
     message:
@@ -81,7 +81,7 @@ export const decodeEndDate = (json: unknown): Result.Result<EndDate, InvalidEndD
   return endDate === undefined ? invalidJson : Result.succeed(endDate)
 }
 
-/** An end date that a host passes. It has an error of its own. */
+/** An end date from a host. It has its own error. */
 export const endDateSetting: Setting.Setting<EndDateInput, EndDate, InvalidEndDate> = {
   expected: instantFormat,
   read: (given) => {
@@ -131,7 +131,7 @@ export interface OrderedEndDate {
   readonly order: number
 }
 
-/** What a bulk extension does: give every member a date, at least a date, or more time. */
+/** A bulk extension's change: gives every member a date, at least a date, or more time. */
 export type BulkChange =
   | {
       /** Whether a later end date is set, too, or left as it is. */
@@ -146,15 +146,15 @@ export type BulkChange =
       readonly by: Millis
     }
 
-/** The modes of bulk extensions as JSON has them. */
+/** Bulk modes as written in JSON. */
 export const bulkChangeNames = {
   ...bulkModeNames,
   extendBy: "extend_by",
 } as const satisfies Record<BulkChange["mode"], string>
 
 /**
- * What bulk extensions make of an end date: they add to it, and then raise it to a minimum. Every bulk extension has
- * this form, and so has any sequence of them.
+ * A bulk extension's adjustment to an end date: adds to it, and then raises it to a minimum. Every bulk
+ * extension has this form, and so has any sequence.
  */
 export interface Adjustment {
   /** In milliseconds; `undefined` if the date before makes no difference. */
@@ -166,7 +166,7 @@ export interface Adjustment {
 /** Changes no date. */
 export const noAdjustment: Adjustment = { addition: Millis(0), minimum: undefined }
 
-/** Returns what a bulk extension makes of end dates. */
+/** Returns a bulk extension's adjustment to end dates. */
 export const adjustmentOf = (change: BulkChange): Adjustment => {
   switch (change.mode) {
     case "set":
@@ -186,7 +186,7 @@ const plus = (date: number | undefined, addition: number | undefined): number =>
 export const adjust = (date: number, { addition, minimum }: Adjustment): number =>
   Math.max(plus(date, addition), minimum ?? -Infinity)
 
-/** Returns the adjustment that is the same as one after the other. */
+/** Returns one adjustment equal to both in succession. */
 export const composeAdjustments = (first: Adjustment, second: Adjustment): Adjustment => {
   const minimum = Math.max(plus(first.minimum, second.addition), second.minimum ?? -Infinity)
   return {
@@ -211,7 +211,7 @@ export interface ComposedBulkExtensions extends Adjustment {
   readonly order: number
 }
 
-/** Composes each bulk extension in a log, oldest first, with all later ones. Those that are undone adjust nothing. */
+/** Composes each bulk extension in a log, oldest first, with all later ones. Undone ones adjust nothing. */
 export const composeLog = (
   log: ReadonlyArray<LoggedBulkExtension>,
 ): ReadonlyArray<ComposedBulkExtensions> => {
@@ -242,7 +242,7 @@ export const composeWith = (
  * Returns a member's end date.
  *
  * @param composed - the project's bulk extensions, oldest first, each composed with all later ones
- * @param own - the date that was last set for this member alone
+ * @param own - the date last set for this member alone
  */
 export const effectiveEndDate = (
   composed: ReadonlyArray<ComposedBulkExtensions>,

@@ -1,4 +1,4 @@
-/** Counts memberships by the day of their end, in UTC: the rule for all stores. */
+/** Counts memberships by the UTC day they end on: the rule for all stores. */
 
 import * as Effect from "effect/Effect"
 import { InvalidInput } from "../base/errors.ts"
@@ -45,7 +45,7 @@ const dayFormat = "an existing day such as 2027-01-31"
 
 const dayOption = Setting.optional(Setting.custom<string, number>(dayFormat, parseDay))
 
-/** A day, which `readDays` reads with the other one. */
+/** A day; `readDays` reads it with the other one. */
 export const dayText = Setting.inJson(
   Setting.string(dayFormat, () => true),
   { $ref: "Day" },
@@ -58,7 +58,7 @@ const tooMany = new InvalidInput({
   problem: `must be less than ${maxDays} days after from`,
 })
 
-/** Reads the days to count: 60 if one end is missing, and `undefined` for those around now. */
+/** Reads the days to count: 60 if one end is missing, and `undefined` for the days around now. */
 export const readDays = Effect.fnUntraced(function* (given: {
   readonly from?: string | undefined
   readonly to?: string | undefined
@@ -74,28 +74,29 @@ export const readDays = Effect.fnUntraced(function* (given: {
   return { first, last }
 })
 
-/** What a store counts. */
+/** A store's query for counts. */
 export interface EndsQuery {
-  /** Those around today, by the store's clock, if there are none. */
+  /** By default, the days around today, by the store's clock. */
   readonly days: DayRange | undefined
   /** Counts as if this change had been made. */
   readonly change: BulkChange | undefined
 }
 
-/** Where a count divides time. */
+/** A count's division into time cells. */
 export interface EndCells {
   /** In milliseconds since the epoch. */
   readonly now: number
   readonly days: DayRange
   /**
-   * Where each cell but the first begins, in ascending order. An end date's cell is the number of bounds up to it.
+   * Each cell's beginning but the first's, in ascending order. An end date's cell is the number of
+   * bounds up to it.
    */
   readonly bounds: ReadonlyArray<number>
 }
 
 const soonMillis = 7 * dayMillis
 
-/** Whoever ends after now is active. */
+/** Memberships with an end date after now are active. */
 const firstActive = (now: number): number => now + 1
 
 /** Divides time for a count. */
@@ -119,7 +120,7 @@ export const cellOf = ({ bounds }: Pick<EndCells, "bounds">, endDate: number): n
   return least
 }
 
-/** What ends on a day. */
+/** The memberships that end on a day. */
 export interface DayEnds {
   /** In the form `YYYY-MM-DD`, in UTC. */
   readonly day: string
@@ -138,9 +139,9 @@ export interface EndCounts {
   readonly at: number
   /** All memberships. */
   readonly total: number
-  /** Memberships whose end date is not over. */
+  /** Memberships with an end date still to come. */
   readonly active: number
-  /** Memberships whose end date is over. */
+  /** Memberships with a past end date. */
   readonly expired: number
   /** Memberships ending today, or ended today. */
   readonly endsToday: number
@@ -159,7 +160,7 @@ export interface Extended {
 /**
  * Returns the counts.
  *
- * @param inCell - how many end dates each cell has; none where it is missing
+ * @param inCell - the number of end dates in each cell; none for a missing cell
  */
 export const endCountsOf = (
   { bounds, days, now }: EndCells,

@@ -13,16 +13,17 @@ import type { ExpiryStore, SweepResult } from "./store.ts"
 // Many short steps keep others waiting for less time than few long ones, while the store is quick enough for so many.
 const stepsPerSecond = { least: 20, most: 50 } as const
 
-// The least pause after a step, as a share of its time: so it leaves a slow store to others for a third of the time.
+// The least pause after a step, as a share in its duration: so it leaves a slow store to others a third
+// of the time.
 const leastPause = 1 / 2
 
-// The maximum number of memberships in one step. The store holds their locks meanwhile.
+// The most memberships in one step. The store holds their locks meanwhile.
 const maxAtOnce = 500
 
 /**
- * How many memberships to look at in a step, so that as many are announced as the option says.
+ * Returns the number of memberships to look at in a step, to announce as many as the option says.
  *
- * @param takenMillis - how long the step before has taken
+ * @param takenMillis - the duration of the previous step
  */
 export const stepSize = (announcementsPerSecond: number, takenMillis: number): number => {
   const { least, most } = stepsPerSecond
@@ -34,10 +35,11 @@ export const stepSize = (announcementsPerSecond: number, takenMillis: number): n
 /** The pause when nothing more is due, and after a store error, in milliseconds. */
 const pauseMillis = { idle: 500, failed: 1000 } as const
 
-// The bounds of the pause until the next alarm, which a change may bring forward or postpone meanwhile.
+// Bounds for the pause until the next check. A change may bring the check forward or postpone it
+// meanwhile.
 const untilNextMillis = { least: 50, most: 1000 } as const
 
-/** Returns the pause after a sweep that has left nothing to do at once. */
+/** Returns the pause after a sweep with nothing left to do at once. */
 const idleMillis = ({ nextDueMillis }: SweepResult): number =>
   nextDueMillis === undefined
     ? pauseMillis.idle
@@ -90,8 +92,8 @@ export const startExpirySweeper = Effect.fnUntraced(function* (
       })
     })
 
-  // Before the first change: a membership that changes earlier is found by a pass only, and a pass waits until the older
-  // transactions of all programs are over.
+  // Before the first change: a membership changed earlier is found by a pass only, and a pass waits
+  // until all programs' older transactions are over.
   const first = yield* Effect.exit(store.watch(leads))
 
   const run = Effect.gen(function* () {

@@ -20,12 +20,12 @@ export interface LastAnnouncement {
 }
 
 /**
- * Returns when a change of end dates was made, in milliseconds since the epoch: the later time of the store's clock and the
- * process's clock. So a date in seven days by either clock has no reminder of seven days.
+ * Returns an end date change's time, in milliseconds since the epoch: by the store's clock or the
+ * process's, whichever is later. So a date seven days ahead by either clock gets no seven-day reminder.
  */
 export const changeTime = (asked: number, now: number): number => Math.max(asked, now)
 
-/** The last date of a member alone, and when it was set. */
+/** The last date for this member alone, and when it was set. */
 export interface OwnEndDate extends OrderedEndDate {
   /** As `changeTime` says. */
   readonly setAt: number
@@ -40,10 +40,10 @@ export interface TimedBulkExtension extends LoggedBulkExtension {
 }
 
 /**
- * Returns when a member got its current end date, in milliseconds since the epoch: by a change of this member alone, a
+ * Returns when a member got its current end date, in milliseconds since the epoch: by its own change, a
  * bulk extension or an undo.
  *
- * @param log - the bulk extensions of the project, oldest first
+ * @param log - the project's bulk extensions, oldest first
  */
 export const dateSetAt = (log: ReadonlyArray<TimedBulkExtension>, own: OwnEndDate): number => {
   const later = log.filter(({ order }) => order > own.order)
@@ -68,7 +68,7 @@ export const dateSetAt = (log: ReadonlyArray<TimedBulkExtension>, own: OwnEndDat
   return last
 }
 
-/** A membership whose end may be due for an announcement. */
+/** A membership with an announcement possibly due. */
 export interface DueMembership {
   readonly projectId: ProjectId
   readonly userId: UserId
@@ -80,7 +80,7 @@ export interface DueMembership {
   readonly announced: LastAnnouncement | undefined
 }
 
-/** What to announce, and when. */
+/** The announcements to make, and when. */
 export interface AnnouncementRules {
   /** The reminders, longest first, and then 0 for the end itself. */
   readonly leads: ReadonlyArray<Millis>
@@ -104,7 +104,7 @@ export interface ExpiryDecision {
 const covers = (last: LastAnnouncement | undefined, { endDate, lead }: LastAnnouncement): boolean =>
   last?.endDate === endDate && last.lead <= lead
 
-/** Whether the time of a reminder had come when its end date was set. */
+/** Whether a reminder's time had come when its end date was set. */
 const isLate = (lead: Millis, { dateSetAt: setAt, endDate }: Candidate): boolean =>
   lead > 0 && endDate - lead <= setAt
 

@@ -1,4 +1,4 @@
-/** Extends one membership, to a date or by a duration, with what all changes of memberships share. */
+/** Extends one membership, to a date or by a duration, with code shared by all membership changes. */
 
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -48,7 +48,7 @@ export interface Draft extends ChangeContext {
   readonly reason: Reason | undefined
 }
 
-/** What changes need. */
+/** The services that changes use. */
 export interface ChangeServices {
   readonly store: MembershipStore["Service"]
   readonly hooks: Hooks
@@ -68,11 +68,11 @@ export const changeEvent = (
     type,
     at,
     traceparent: origin.traceparent,
-    // JSON has no reason where it is undefined.
+    // JSON omits an undefined reason.
     data: { ...data, request_id: origin.requestId ?? null, reason },
   })
 
-/** Tells the host of a change, or the caller that it was made before. */
+/** Reports a change to the host, or tells the caller that it was made before. */
 export const reportChange = (
   { hooks }: Pick<ChangeServices, "hooks">,
   changed: Pick<Change, "idempotency">,
@@ -80,7 +80,7 @@ export const reportChange = (
 ): Effect.Effect<void> =>
   isReplayedResponse(result) ? notifyReplay(changed, result) : hooks.event(result)
 
-/** From when a duration counts: from the end date, from now, or from the later of both. */
+/** A duration's start: the end date, now, or the later of both. */
 export const durationStarts = ["end", "now", "later"] as const
 
 /** From when a duration counts. */
@@ -99,7 +99,7 @@ type OfAnybody<Each> = Each extends object
   ? Omit<Each, "userId"> & { readonly userId: string }
   : never
 
-/** An extension, whose user id may have the wrong form. */
+/** An extension. Its user id may have the wrong form. */
 type Extension = OfAnybody<Decoded<typeof extension>>
 
 /**
@@ -150,8 +150,8 @@ export const onceOrInFuture = <A, E>(
       )
 
 /**
- * Makes a change that rests on what it has read. If it fails, what it has read may be its own result: a request with the
- * same idempotency key may have made it.
+ * Makes a change based on data it has read. If it fails, that data may be its own result: a request
+ * with the same idempotency key may have made it.
  */
 export const madeOrRecalled = <A, E>(
   { store }: Pick<ChangeServices, "store">,
@@ -180,14 +180,13 @@ const dateAfter = (
   return sum > now ? Effect.succeed(sum) : Effect.fail(inPast)
 }
 
-/** An extension whose user id has the right form. */
+/** An extension with a valid user id. */
 interface Extending extends Draft {
   readonly userId: UserId
   readonly expectedEndDate: EndDate | undefined
   readonly trial: Trial
 }
 
-/** Makes the act that extends one membership. */
 export const makeExtend = (services: ChangeServices) => {
   const { store } = services
   const type = knownEventTypes.extended
@@ -199,7 +198,7 @@ export const makeExtend = (services: ChangeServices) => {
       new_end_date: formatEndDate(endDate),
     })
 
-  /** Reports an extension. Returns the membership with the end date that it has afterwards. */
+  /** Reports an extension. Returns the membership with its new end date. */
   const report = (
     { idempotency, projectId, userId }: Extending,
     endDate: EndDate,
@@ -221,7 +220,7 @@ export const makeExtend = (services: ChangeServices) => {
       return conflict === undefined ? Effect.succeed(membership) : Effect.fail(conflict)
     })
 
-  /** Returns the result of a dry run. */
+  /** Returns a dry run's result. */
   const tried = Effect.fnUntraced(function* (
     extending: Extending,
     endDate: EndDate,
@@ -253,7 +252,7 @@ export const makeExtend = (services: ChangeServices) => {
     }
     const { at, expectedEndDate, idempotency, origin, projectId, reason, userId } = extending
     const event = eventOf(extending, endDate)
-    // Without a spread, which is slower.
+    // Without a spread, because it is slower.
     const changed = {
       at,
       idempotency,

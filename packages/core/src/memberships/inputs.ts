@@ -1,4 +1,4 @@
-/** The inputs of the methods on projects and memberships. */
+/** Inputs for the methods on projects and memberships. */
 
 import * as Result from "effect/Result"
 import { InvalidInput } from "../base/errors.ts"
@@ -42,7 +42,7 @@ import {
 import { metadataPatchSetting, metadataSetting } from "./metadata.ts"
 import { EndingCursor } from "./store.ts"
 
-/** Text of a refined type in requests, where errors show what was received. */
+/** Text with a refined type in requests. Errors show the received value. */
 export const requestText = <A extends string>(
   { expected, is }: BrandConstructor<string, A>,
   json: Setting.JsonSchema = { type: "string" },
@@ -65,7 +65,7 @@ export const dateSetting: Setting.Setting<InstantInput, EndDate> = Setting.refin
   (millis) => Result.succeed(EndDate(millis)),
 )
 
-/** The date of an extension. Hosts and requests have errors for it that name no field. */
+/** An extension's date. Its errors name no field, for hosts and requests. */
 const extensionDate = Setting.named(
   "extend",
   Setting.bySource(endDateSetting, { ...dateSetting, read: decodeEndDate }),
@@ -74,10 +74,11 @@ const extensionDate = Setting.named(
 const absent = Result.succeed(undefined)
 
 /**
- * A field that only other calls have. It is not documented.
+ * A field for other calls only, and not documented.
  *
  * @param host - the error for a host; without it, the field is ignored
- * @param expected - describes in the error for a request what is right; without it, the field is ignored
+ * @param expected - describes the right field in the error for a request; without it, the field is
+ *   ignored
  */
 export const leftOut = (
   host?: InvalidInput,
@@ -133,7 +134,7 @@ const fixedFromHost: Setting.Setting<string, FixedDuration> = Setting.refine(
   },
 )
 
-/** How much later all memberships of a project end. */
+/** The duration to add to all end dates in a project. */
 export const fixedDuration = Setting.named(
   "extend_by",
   Setting.bySource(
@@ -146,20 +147,20 @@ export const fixedDuration = Setting.named(
 
 const flag = Setting.withDefault(Setting.boolean, false)
 
-/** The path parameters of operations on a member. */
+/** The path parameters for operations on a member. */
 export const memberPath = {
   ...projectPath,
   /**
-   * The id of the user, as the host has it. Neither . nor ..
+   * The host's own user id. Neither . nor ..
    * @example "1001"
    */
   userId: brandedText(UserId, { type: "string", pattern: userIdPattern.source }),
 }
 
-/** The reason of a change. */
+/** The reason for a change. */
 export const reasonFields = {
   /**
-   * Why, in 1 to 500 characters. The audit trail and the event keep it.
+   * The reason, in 1 to 500 characters. The audit trail and the event keep it.
    * @example "Compensation for the outage of 3 May"
    */
   reason: Setting.optional(text(Reason, { type: "string", pattern: reasonPattern.source })),
@@ -167,9 +168,9 @@ export const reasonFields = {
 
 /** Fields that make a change a dry run. */
 export const trialFields = {
-  /** If true, nothing is changed. The response is that of the same request without it. */
+  /** If true, nothing is changed. The response is the same as without it. */
   dryRun: flag,
-  /** If true, a dry run also returns the webhooks that the request would send. */
+  /** If true, a dry run also returns the webhook notifications the request would send. */
   events: flag,
 }
 
@@ -181,7 +182,7 @@ const hostPage = {
 /** A member, without further fields. */
 export const ofMember = input(memberPath, {})
 
-/** A page of the projects. */
+/** A page from the project list. */
 export const projectsPage = input(
   {},
   {
@@ -196,10 +197,10 @@ export const projectsPage = input(
   },
 )
 
-/** Fields of a grant besides the date. */
+/** A grant's fields besides the date. */
 export const grantFields = {
   /**
-   * Replaces that of the membership. Without it, that stays.
+   * Replaces the membership's metadata. Without it, the metadata stays.
    * @example {"plan":"gold"}
    */
   metadata: Setting.optional(metadataSetting),
@@ -217,15 +218,15 @@ export const newMembership = input(
   },
 )
 
-/** Memberships of a project to create or to set. */
+/** Memberships to create or to set in a project. */
 export const imported = input(projectPath, {
-  /** Up to 10,000 memberships of different users. */
+  /** Up to 10,000 memberships, each for a different user. */
   memberships: importSetting,
   ...reasonFields,
   ...trialFields,
 })
 
-/** The date of an extension. */
+/** An extension's date. */
 export const dateGoal = {
   /**
    * A future date: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. Needed without `extend_by`.
@@ -234,7 +235,7 @@ export const dateGoal = {
   endDate: extensionDate,
 }
 
-/** Fields beside the date of one membership. */
+/** Fields besides the date for one membership. */
 export const dateFields = {
   /**
    * If given, the membership is changed only if it has this end date.
@@ -243,7 +244,7 @@ export const dateFields = {
   expectedEndDate: Setting.optional(dateSetting),
   ...trialFields,
   ...reasonFields,
-  /** Whether a membership that ends later is set, too, which is the default, or left as it is. */
+  /** Whether a membership with a later end date is set, too (the default), or left as it is. */
   mode: Setting.optional(modeSetting),
   /** Not with a date. */
   from: leftOut(beside("from", "an end date")),
@@ -251,7 +252,7 @@ export const dateFields = {
   by: Setting.named("extend_by", leftOut()),
 }
 
-/** Fields that a duration excludes. */
+/** Fields excluded by a duration. */
 const noDateGoal = {
   /** Not with a duration. */
   endDate: Setting.named("extend", leftOut(beside("by", "an end date"), besideDuration)),
@@ -259,10 +260,10 @@ const noDateGoal = {
   mode: leftOut(beside("mode", "a duration"), besideDuration),
 }
 
-/** The duration of an extension. */
+/** An extension's duration. */
 export const durationGoal = {
   /**
-   * In place of `extend`: how much later the membership ends, a duration of ISO 8601, added in UTC. Needs the header
+   * In place of `extend`: an ISO 8601 duration to add to the end date, in UTC. Needs the header
    * `Idempotency-Key` or `expected_end_date`.
    * @example "P1M"
    */
@@ -270,11 +271,11 @@ export const durationGoal = {
   ...noDateGoal,
 }
 
-/** Fields beside the duration of one membership. */
+/** Fields besides the duration for one membership. */
 export const durationFields = {
   ...trialFields,
   ...reasonFields,
-  /** From when `extend_by` counts: the end date, now, or the later of both, which is the default. */
+  /** The start for `extend_by`: the end date, now, or the later of both (the default). */
   from: Setting.withDefault(Setting.oneOf(durationStarts), "later"),
   /**
    * If given, the membership is changed only if it has this end date.
@@ -290,26 +291,29 @@ export const extension = chosenBy(
   input({}, { ...durationGoal, ...memberPath, ...durationFields }),
 )
 
-/** Fields beside the date of all memberships. */
+/** Fields besides the date for all memberships. */
 export const bulkDateFields = {
-  /** Whether memberships that end later are set, too, or left as they are. The default is the server's. */
+  /**
+   * Whether memberships with a later end date are set, too, or left as they are. The default is the
+   * server's.
+   */
   mode: Setting.optional(modeSetting),
   /** Not with a date. */
   by: Setting.named("extend_by", leftOut()),
 }
 
-/** The duration of an extension of all memberships. */
+/** The duration for extending all memberships. */
 export const bulkDurationGoal = {
   /**
-   * In place of `extend`: how much later every membership ends, a duration of ISO 8601 in weeks, days, hours, minutes and
-   * seconds of at most ten years. Needs the header `Idempotency-Key`.
+   * In place of `extend`: an ISO 8601 duration to add to every end date, in weeks, days, hours, minutes
+   * and seconds, up to ten years. Needs the header `Idempotency-Key`.
    * @example "P3D"
    */
   by: fixedDuration,
   ...noDateGoal,
 }
 
-/** How all memberships of a project are extended. */
+/** Extends all memberships in a project. */
 export const bulkExtension = chosenBy(
   "by",
   input({}, { ...dateGoal, ...projectPath, ...reasonFields, ...trialFields, ...bulkDateFields }),
@@ -320,30 +324,30 @@ export const bulkExtension = chosenBy(
 export const undoing = input(
   {
     ...projectPath,
-    /** The id of the bulk extension: that of its event. */
+    /** The bulk extension's id: its event's id. */
     id: brandedText(EventId),
   },
   { ...reasonFields, ...trialFields },
 )
 
-/** A page of bulk extensions. */
+/** A page from a project's bulk extensions. */
 export const bulkExtensionsPage = input(projectPath, {
-  /** The `id` of a bulk extension: lists only older ones. */
+  /** A bulk extension's `id`: lists only older ones. */
   after: Setting.optional(brandedText(EventId)),
   ...hostPage,
 })
 
-/** A change of metadata. */
+/** A metadata change. */
 export const updateFields = {
   /**
-   * New texts by name, and null for what is removed. Other names stay.
+   * New texts by name, and null to remove a name. Other names stay.
    * @example {"plan":"gold","seat":null}
    */
   metadata: metadataPatchSetting,
   ...reasonFields,
 }
 
-/** A change of a membership's metadata. */
+/** A change to a membership's metadata. */
 export const membershipUpdate = input(memberPath, updateFields)
 
 /** A membership to remove. */
@@ -359,7 +363,7 @@ export const moving = input(
   reasonFields,
 )
 
-/** An id that a stranger may have sent: text that cannot be an id is read as `undefined`. */
+/** An id from an untrusted caller: text that cannot be an id is read as `undefined`. */
 const possible = <A extends string>(
   brand: BrandConstructor<string, A>,
 ): Setting.Setting<string, A | undefined> => {
@@ -371,52 +375,52 @@ const possible = <A extends string>(
   }
 }
 
-/** A user who may be a member. */
+/** A possible member. */
 export const possibleMember = input(
   {
-    /** The id of the project. */
+    /** The project's id. */
     projectId: possible(ProjectId),
-    /** The id of the user. */
+    /** The user's id. */
     userId: possible(UserId),
   },
   {},
 )
 
-/** A page of memberships. */
+/** A page from a project's memberships. */
 export const membershipsPage = input(projectPath, {
   /** Lists only memberships in this state. */
   state: Setting.optional(Setting.oneOf(membershipStates)),
   /** Lists the memberships after this user id; from the first one by default. */
   after: Setting.optional(brandedText(UserId)),
   ...hostPage,
-  /** Lists only the memberships of these users, at most 1,000, and finds them by their keys. */
+  /** Lists only these users' memberships, at most 1,000, and finds them by their keys. */
   userIds: userIdsOption,
-  /** Lists only users whose ids start with this text. Not with `userIds`. */
+  /** Lists only user ids with this prefix. Not with `userIds`. */
   prefix: Setting.optional(brandedText(UserIdPrefix)),
 })
 
-/** A page of memberships that end soon. */
+/** A page from the ending list. */
 export const endingPage = input(projectPath, {
-  /** Lists memberships that end before this instant. */
+  /** Lists memberships ending before this instant. */
   before: endDateSetting,
-  /** `next` of the page before; from the first one by default. */
+  /** `next` from the previous page; by default, starts at the first page. */
   after: Setting.optional(brandedText(EndingCursor)),
   ...hostPage,
 })
 
-/** An extension of all memberships, without the project. */
+/** An extension for all memberships, without the project. */
 const bulkGoal = chosenBy(
   "by",
   input({}, { ...dateGoal, ...bulkDateFields }),
   input({}, bulkDurationGoal),
 )
 
-/** An extension of all memberships, once it is read. */
+/** An extension for all memberships, once it is read. */
 export type BulkGoal = Decoded<typeof bulkGoal>
 
 const isGoal = (given: unknown): given is HostInputOf<typeof bulkGoal> => given !== undefined
 
-/** The extension that a count assumes. */
+/** The extension assumed by a count. */
 const extensionOfAll: Setting.Setting<
   HostInputOf<typeof bulkGoal> | undefined,
   BulkGoal | undefined,
@@ -424,17 +428,21 @@ const extensionOfAll: Setting.Setting<
 > = {
   expected: "an extension of all memberships",
   isOptional: true,
-  // Errors name the fields of the extension alone.
+  // Errors name only the extension's fields.
   read: (given) => (isGoal(given) ? bulkGoal.fromHost(copyOwn(given)) : absent),
 }
 
-/** A count of memberships by the day of their end. */
+/** A count by the UTC day memberships end on. */
 export const endsCount = input(projectPath, {
   /**
-   * The first day in UTC, such as `"2027-01-31"`. By default, 59 days before `to`; without that, 14 days before today.
+   * The first day in UTC, such as `"2027-01-31"`. By default, 59 days before `to`, or 14 days before
+   * today without `to`.
    */
   from: Setting.optional(dayText),
-  /** The last day, less than 400 days later. By default, 59 days after `from`; without that, 45 days after today. */
+  /**
+   * The last day, less than 400 days later. By default, 59 days after `from`, or 45 days after today
+   * without `from`.
+   */
   to: Setting.optional(dayText),
   /** Counts as if all memberships had been extended so. Nothing is changed. */
   extension: extensionOfAll,
@@ -442,28 +450,28 @@ export const endsCount = input(projectPath, {
 
 /** A disclosure in a project. */
 export const disclosure = input(projectPath, {
-  /** What was shown. */
+  /** The disclosed data. */
   action: Setting.oneOf(disclosureActions),
-  /** The id of the webhook or of the event. */
+  /** The webhook's or the event's id. */
   subject: Setting.string(identifierFormat, isIdentifier),
 })
 
-/** A project, or `null`. Explicit, so that a project that was left out by mistake does not have the rows of others. */
+/** A project, or `null`. Explicit, so that forgetting the project does not return other rows. */
 const projectOrNone: Setting.Setting<string | null, ProjectId | undefined> = {
   expected: projectId.expected,
   read: (given, field) => (given === null ? absent : projectId.read(given, field)),
 }
 
-/** A page of the audit trail. */
+/** A page from the audit trail. */
 export const historyPage = input(
   {
-    /** The project; `null` for API keys, and for projects that were created or deleted. */
+    /** The project; `null` for changes to API keys, and for created or deleted projects. */
     projectId: projectOrNone,
   },
   {
-    /** Lists only changes of this user's membership, with the bulk extensions that applied to it. */
+    /** Lists only changes to this user's membership, including applied bulk extensions. */
     userId: Setting.optional(brandedText(UserId)),
-    /** The `cursor` of a row: lists only rows older than this one. */
+    /** A row's `cursor`: lists only older rows. */
     after: Setting.optional(brandedText(AuditCursor)),
     ...hostPage,
   },
@@ -486,11 +494,11 @@ const resultFields = new Set(["endDate", "metadata", "state"])
 const readers = new Set(["find", "isActive", "history"])
 const takers = new Set(["grant", "import.memberships", "extend", "update", "end", "move", "erase"])
 
-/** Tells whether a field is the number of memberships, as in a returned project. */
+/** Tells whether a field is a membership count, as in a returned project. */
 const isCount = (field: string, given: object): boolean =>
   field === "memberships" && typeof Reflect.get(given, field) === "number"
 
-/** The names of the arguments, by method. A returned membership or project can be passed to another method. */
+/** Argument names by method. A returned membership or project can be passed to another method. */
 export const membershipNames: Noun = {
   methods: {
     createProject: [null, origin, repeatable],

@@ -23,8 +23,8 @@ import {
 import { type Metadata, metadataSetting } from "./metadata.ts"
 
 /**
- * A user id: 1 to 128 visible characters of ASCII, but not `.` or `..`: parsers of URLs remove these from a path, even
- * encoded. Compared as text: `7` and `07` are two users, and so are `Ada` and `ada`.
+ * A user id: 1 to 128 visible ASCII characters, but not `.` or `..`: URL parsers remove these from a
+ * path, even encoded. Compared as text: `7` and `07` are two users, and so are `Ada` and `ada`.
  */
 export type UserId = Branded<string, "@tenure/core/UserId">
 
@@ -50,7 +50,7 @@ export const UserIdPrefix = brandedWhere<string, UserIdPrefix>(
 
 const userIdRules = ["text", "digits"] as const
 
-/** Which user ids can become members. */
+/** The rule for user ids that can become members. */
 export interface UserIdRule {
   readonly expected: string
   readonly is: (id: UserId) => boolean
@@ -60,22 +60,25 @@ const ruleOf = (given: unknown): UserIdRule | undefined => {
   if (given === "text") return { expected: UserId.expected, is: () => true }
   if (given === "digits") return { expected: "digits", is: (id) => /^[0-9]+$/.test(id) }
   if (!(given instanceof RegExp)) return undefined
-  // One with the flag g or y would begin where it has found something before.
+  // With the flag g or y, it would begin after its last match.
   const pattern = new RegExp(given.source, given.flags.replace(/[gy]/g, ""))
   return { expected: `text that matches ${String(pattern)}`, is: (id) => pattern.test(id) }
 }
 
-/** The option for that. */
+/** The option for this rule. */
 export const userIdRuleOption = Setting.custom<(typeof userIdRules)[number] | RegExp, UserIdRule>(
   '"text", "digits" or a regular expression',
   ruleOf,
 )
 
-/** A user of a project. */
+/** A user in a project. */
 export interface Member {
   /** 1 to 255 characters, no control characters. */
   readonly projectId: string
-  /** The host's own id: 1 to 128 visible characters of ASCII, such as `auth0|2ab` or `ada@example.com`; not `.` or `..`. */
+  /**
+   * The host's own id: 1 to 128 visible ASCII characters, such as `auth0|2ab` or `ada@example.com`; not
+   * `.` or `..`.
+   */
   readonly userId: string
 }
 
@@ -83,7 +86,7 @@ export interface Member {
 export interface MembershipEnd {
   /** The project's id. */
   readonly projectId: ProjectId
-  /** The host's own id of the user. */
+  /** The host's own user id. */
   readonly userId: UserId
   /** When it ends, or has ended, in milliseconds since the epoch. */
   readonly endDate: EndDate
@@ -91,7 +94,7 @@ export interface MembershipEnd {
 
 /** A user's membership in a project. It has expired once its end date has passed. */
 export interface Membership extends MembershipEnd {
-  /** What the host has noted of it: texts by name, such as `{ plan: "gold" }`. */
+  /** The host's notes on it: texts by name, such as `{ plan: "gold" }`. */
   readonly metadata: Metadata
 }
 
@@ -119,11 +122,11 @@ export const withState = (membership: Membership, at: number): CurrentMembership
 
 /** A project, and how much it has. */
 export interface ProjectSummary {
-  /** The id of the project. */
+  /** The project's id. */
   readonly id: ProjectId
-  /** The number of memberships, including expired ones. */
+  /** The membership count, including expired ones. */
   readonly memberships: number
-  /** The number of webhooks, including disabled ones. */
+  /** The webhook count, including disabled ones. */
   readonly webhooks: number
   /** The last bulk extension's end date, if there was one. */
   readonly lastBulkEndDate: EndDate | undefined
@@ -133,15 +136,15 @@ export interface ProjectSummary {
 export interface DatedMembership {
   readonly userId: UserId
   readonly endDate: EndDate
-  /** `undefined` leaves what the membership has. */
+  /** `undefined` leaves the membership's metadata. */
   readonly metadata?: Metadata | undefined
 }
 
 /** The user has no membership in the project. */
 export class MembershipNotFound extends TaggedError("MembershipNotFound")<{
-  /** The id of the project. */
+  /** The project's id. */
   readonly projectId: string
-  /** The id of the user. */
+  /** The user's id. */
   readonly userId: string
 }> {
   override get message(): string {
@@ -151,11 +154,11 @@ export class MembershipNotFound extends TaggedError("MembershipNotFound")<{
 
 /** The membership does not end when the client expected, so it was left as it is. */
 export class EndDateConflict extends TaggedError("EndDateConflict")<{
-  /** The id of the project. */
+  /** The project's id. */
   readonly projectId: string
-  /** The id of the user. */
+  /** The user's id. */
   readonly userId: string
-  /** The end date that the membership has. */
+  /** The membership's end date. */
   readonly currentEndDate: EndDate
 }> {
   override get message(): string {
@@ -163,7 +166,7 @@ export class EndDateConflict extends TaggedError("EndDateConflict")<{
   }
 }
 
-/** A membership to move, or the one that it moves to, is not as expected any more. */
+/** A membership to move, or its target, is not as expected any more. */
 export class MoveConflict extends TaggedError("MoveConflict") {}
 
 /** Returns the error for an unexpected current end date. */
@@ -220,13 +223,13 @@ export const membershipActions = [
   "expired",
 ] as const
 
-/** The actions on one membership that leave its end date as it is. */
+/** Actions on one membership without a change to its end date. */
 export const datelessActions: ReadonlySet<string> = new Set(["updated", "expiring", "expired"])
 
 /** A membership action in the audit trail. */
 export type MembershipAction = (typeof membershipActions)[number]
 
-/** The audit action for each kind of bulk extension. */
+/** The audit action for each bulk mode. */
 export const bulkActions = {
   set: "bulk_extended",
   neverShorten: "bulk_lengthened",
@@ -277,7 +280,7 @@ export type NonMembershipAction = (typeof projectActions | typeof globalActions)
 
 /** A disclosure in the audit trail. */
 export interface Disclosure {
-  /** What was shown. */
+  /** The disclosed data. */
   readonly action: (typeof disclosureActions)[number]
   /** The webhook's or event's id. */
   readonly subject: string
@@ -286,7 +289,7 @@ export interface Disclosure {
 /** An action in the audit trail. */
 export type AuditAction = MembershipAction | NonMembershipAction
 
-/** An audit row: who changed what, in which request and why, with old and new end date. */
+/** An audit row: a change with its principal, request and reason, and with old and new end date. */
 export interface AuditRow {
   /** The row's cursor; the rows after it are older. */
   readonly cursor: AuditCursor
@@ -294,14 +297,14 @@ export interface AuditRow {
   readonly projectId: ProjectId | undefined
   /** `undefined` for a bulk extension, for other objects, and after an erasure. */
   readonly userId: UserId | undefined
-  /** What was done, such as `"extended"`. */
+  /** The action, such as `"extended"`. */
   readonly action: AuditAction
   /**
-   * The id of a webhook, event, API key, project or bulk extension; of a moved membership, the other user id. `undefined`
-   * for other changes of one membership, and after the erasure of that user.
+   * The id of a webhook, event, API key, project or bulk extension; for a moved membership, the other
+   * user id. `undefined` for other changes to one membership, and after that user is erased.
    */
   readonly subject: string | undefined
-  /** Who asked for it, and in which request. */
+  /** The principal and the request. */
   readonly origin: Origin
   /** The origin's API key name; `undefined` without a name or without an API key. */
   readonly keyName: string | undefined
@@ -313,7 +316,7 @@ export interface AuditRow {
   readonly to: EndDate | undefined
   /** How much later all memberships end, in milliseconds; only for a bulk extension by a duration. */
   readonly by: Millis | undefined
-  /** What was replaced, if the settings of a webhook were changed. */
+  /** The replaced settings, if a webhook was changed. */
   readonly changes: ReadonlyArray<FieldChange>
   /** When it happened, in milliseconds since the epoch. */
   readonly at: number
@@ -330,7 +333,7 @@ export const Reason = brandedWhere<string, Reason>("reason", "1 to 500 character
   reasonPattern.test(text),
 )
 
-// The maximum number of user ids in a filter.
+// The most user ids in a filter.
 const most = 1000
 
 const isUserId = (given: unknown): given is UserId => typeof given === "string" && UserId.is(given)
@@ -374,7 +377,7 @@ interface BulkRow {
 
 /**
  * Selects a membership's changes from a project's whole trail: its own, and the bulk extensions it was
- * subject to, with those that were undone.
+ * subject to, including undone ones.
  *
  * @param rows - the project's trail, oldest first
  * @param isMember - whether the membership exists now
@@ -429,8 +432,8 @@ export const changesOfUser = (
 const isOfMembership = ({ type }: Event): boolean => type.startsWith("membership.")
 
 /**
- * Matches each `user_id` with this user in an event's body, and in one of a membership, also what `move` has written. Hosts
- * may publish a user id with digits as a number.
+ * Matches each `user_id` with this user in an event's body, and in a membership's event, also the
+ * fields written by `move`. Hosts may publish a user id with digits as a number.
  */
 const userIn = (event: Event, userId: UserId): RegExp => {
   const text = JSON.stringify(userId).replaceAll(/[^A-Za-z0-9]/g, "\\$&")
@@ -447,20 +450,21 @@ const metadataField = /"metadata":\{(?:[,:]?"(?:[^"\\]|\\.)*")*\}/
 export const mentionsUser = (event: Event, userId: UserId): boolean =>
   userIn(event, userId).test(event.body)
 
-/** The length of the part of a body that `userOf` reads: events of memberships name their user at its beginning. */
+/** The length `userOf` reads from a body: membership events name their user at its beginning. */
 export const userPrefixLength = 1000
 
 const firstUser = /"user_id":("(?:[^"\\]|\\.)*"|[0-9]+)/
 
-/** Returns the first user id in the first 1,000 characters of an event's body, if there is one. */
+/** Returns the first user id in an event's body, within its first 1,000 characters, if there is one. */
 export const userOf = (body: string): string | undefined => {
   const [, json] = firstUser.exec(body.slice(0, userPrefixLength)) ?? []
   return json?.startsWith('"') === true ? String(JSON.parse(json)) : json
 }
 
 /**
- * Removes a user id from an event: sets each `user_id` with this user to null, at any depth, and in events of a
- * membership, also `moved_to` and `moved_from` with this user, the reason and the metadata, because these may name the person.
+ * Removes a user id from an event: sets each `user_id` with this user to null, at any depth, and in a
+ * membership's events, also `moved_to` and `moved_from` with this user, the reason and the metadata,
+ * because these may name the person.
  */
 export const eraseUser = (event: Event, userId: UserId): Event => {
   const body = event.body.replace(userIn(event, userId), '"$1":null')
@@ -474,15 +478,18 @@ export const eraseUser = (event: Event, userId: UserId): Event => {
 
 /** A membership as a host passes it. */
 export interface ImportRow {
-  /** The host's own id: 1 to 128 visible characters of ASCII, such as `auth0|2ab` or `ada@example.com`; not `.` or `..`. */
+  /**
+   * The host's own id: 1 to 128 visible ASCII characters, such as `auth0|2ab` or `ada@example.com`; not
+   * `.` or `..`.
+   */
   readonly userId: string
   /** When it is to end, or has ended. */
   readonly endDate: EndDateInput
-  /** Up to 16 texts by name, which replace those of the membership. By default, these stay. */
+  /** Up to 16 texts by name, to replace the membership's metadata. By default, it stays. */
   readonly metadata?: Metadata | undefined
 }
 
-/** The maximum number of memberships in an import. */
+/** The most memberships in an import. */
 export const maxMemberships = 10_000
 
 const invalid = (field: string, problem: string): Result.Result<never, InvalidInput> =>
@@ -503,7 +510,7 @@ const readOne = (given: ImportRow, field: string): Result.Result<DatedMembership
   )
 }
 
-/** The memberships of an import. Fails at the first one that is invalid or repeats a user. */
+/** An import's memberships. Fails at the first invalid one or repeated user. */
 export const importSetting: Setting.Setting<
   ReadonlyArray<ImportRow>,
   ReadonlyArray<DatedMembership>
@@ -526,7 +533,7 @@ export const importSetting: Setting.Setting<
   },
 }
 
-/** Returns the problem with the first member who may be none. */
+/** Returns the problem with the first user id that may not become a member. */
 export const strangerIn = (
   memberships: ReadonlyArray<DatedMembership>,
   { expected, is }: UserIdRule,

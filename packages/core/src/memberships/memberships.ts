@@ -1,4 +1,4 @@
-/** The service for memberships, which hosts call, and its acts, which the API calls, too. */
+/** The memberships service for hosts, and its acts, shared with the API. */
 
 import * as Context from "effect/Context"
 import { WebCrypto } from "effect/crypto/WebCrypto"
@@ -112,14 +112,14 @@ const tooMuchMetadata = new InvalidInput({
 
 const metadataOption = Setting.optional(metadataSetting)
 
-/** Returns the metadata in the event of one membership. */
+/** Returns the metadata in a membership's event. */
 const metadataIn = (event: Event): Metadata => {
   const data = eventData(event)
   const found = Predicate.hasProperty(data, "metadata") ? data.metadata : undefined
   return Result.getOrElse(metadataOption.read(found, "metadata"), () => undefined) ?? noMetadata
 }
 
-/** Parses the first answer of a repeated call. */
+/** Parses a repeated call's first answer. */
 const parseMembership = ({ answer }: ReplayedResponse): CurrentMembership => JSON.parse(answer)
 
 const parseProject = ({ answer }: ReplayedResponse): ProjectSummary => ({
@@ -136,7 +136,7 @@ const emptyProject = (id: ProjectId): ProjectSummary => ({
   lastBulkEndDate: undefined,
 })
 
-/** Makes the acts that change something. */
+/** Makes the changing acts. */
 const makeChanges = Effect.fnUntraced(function* (settings: MembershipsSettings) {
   const deletions = yield* ProjectDeletions
   const store = yield* MembershipStore
@@ -283,16 +283,16 @@ const makeChanges = Effect.fnUntraced(function* (settings: MembershipsSettings) 
   }
 })
 
-/** The options of memberships. */
+/** Options for memberships. */
 export const membershipsOptions = Setting.object({
   /**
-   * Which user ids can become members: 1 to 128 visible characters of ASCII except `.` and `..` (`"text"`), only digits (`"digits"`), or
-   * those of `"text"` that match a regular expression. Default: `"text"`.
+   * User ids allowed for members: 1 to 128 visible ASCII characters except `.` and `..` (`"text"`),
+   * only digits (`"digits"`), or `"text"` matching a regular expression. Default: `"text"`.
    */
   userIds: Setting.withDefault(userIdRuleOption, "text"),
   /**
-   * Whether a bulk extension that does not say so itself also sets memberships that end later than the new
-   * date (`"set"`), or leaves those as they are (`"neverShorten"`). Default: `"set"`.
+   * The default mode for bulk extensions: also sets memberships with a later end date (`"set"`), or
+   * leaves these as they are (`"neverShorten"`). Default: `"set"`.
    */
   bulk: Setting.withDefault(Setting.oneOf(bulkModes), "set"),
   /** For how long a bulk extension can be undone. Default: `"30 days"`. */
@@ -308,10 +308,10 @@ export interface MembershipsSettings extends Setting.OutputOf<typeof memberships
 /** A membership to create or to set. */
 export interface Granting extends HostInputOf<typeof newMembership>, Repeatable {}
 
-/** Memberships of a project to create or to set. */
+/** Memberships to create or to set in a project. */
 export interface Importing extends HostInputOf<typeof imported>, Repeatable {}
 
-/** The result of an import, or of its dry run. */
+/** An import's result, or its dry run's. */
 export interface ImportResult extends Partial<ImportCounts> {
   /** How many memberships were created or set. */
   readonly total: number
@@ -319,7 +319,7 @@ export interface ImportResult extends Partial<ImportCounts> {
   readonly events?: EventsPreview | undefined
 }
 
-/** A change of metadata. */
+/** A metadata change. */
 export interface Updating extends HostInputOf<typeof membershipUpdate>, Repeatable {}
 
 /** A membership to remove. */
@@ -330,12 +330,12 @@ type Failure = InvalidInput | StoreUnavailable
 type ChangeFailure = Failure | IdempotencyConflict
 
 /**
- * Grants, imports, extends, ends and finds memberships. Every method fails with `InvalidInput` if an argument
- * is invalid and with `StoreUnavailable` if the store does not answer.
+ * Grants, imports, extends, ends and finds memberships. Every method fails with `InvalidInput` if an
+ * argument is invalid and with `StoreUnavailable` if the store does not answer.
  *
- * The methods that change memberships take a reason, and an origin: who asked for the change and in
- * which request. The audit trail keeps both. They fail with `IdempotencyMismatch` if the idempotency key
- * was used for another call, and with `IdempotencyInProgress` if the first call with it takes too long.
+ * Changing methods take a reason, and an origin: the principal and the request. The audit trail keeps
+ * both. They fail with `IdempotencyMismatch` if the idempotency key was used for another call, and with
+ * `IdempotencyInProgress` if the first call with it takes too long.
  *
  * @example
  * ```ts
@@ -359,7 +359,7 @@ export class Memberships extends Context.Service<
     /**
      * Creates a project, and returns it. Does nothing if it exists.
      *
-     * @param creation.idempotencyKey - as of a change of memberships
+     * @param creation.idempotencyKey - as for a membership change
      */
     readonly createProject: (
       projectId: string,
@@ -368,13 +368,13 @@ export class Memberships extends Context.Service<
     ) => Effect.Effect<ProjectSummary, ChangeFailure>
 
     /**
-     * Deletes a project with all that belongs to it: memberships, webhooks, events and deliveries, and its
-     * audit trail, of which one row stays that says so (`history` with `projectId: null`). API keys do
-     * not open it any more, even if it is created again: at once in this process, and within
-     * `keyCacheTtl` in others that share its store. Attempts in flight are aborted, and none starts
-     * afterwards. Fails with `ProjectNotFound`.
+     * Deletes a project with its memberships, webhooks, events and deliveries, and its audit trail
+     * except for one row about the deletion (`history` with `projectId: null`). API keys lose access to
+     * it, even if it is created again: at once in this process, and within `keyCacheTtl` in others
+     * sharing its store. Attempts in flight are aborted, and none starts afterwards. Fails with
+     * `ProjectNotFound`.
      *
-     * @param deletion.idempotencyKey - as of a change of memberships
+     * @param deletion.idempotencyKey - as for a membership change
      */
     readonly deleteProject: (
       projectId: string,
@@ -387,16 +387,14 @@ export class Memberships extends Context.Service<
       projectId: string,
     ) => Effect.Effect<ProjectSummary, Failure | ProjectNotFound>
 
-    /**
-     * Returns projects in the order of their ids, compared as text.
-     */
+    /** Returns projects ordered by id, compared as text. */
     readonly listProjects: (
       page?: ProjectsPage,
     ) => Effect.Effect<ReadonlyArray<ProjectSummary>, Failure>
 
     /**
-     * Creates a membership, or sets the end date of an existing one, and returns it. The end date may be in the past.
-     * Fails with `InvalidEndDate` or `ProjectNotFound`.
+     * Creates a membership, or sets an existing one's end date, and returns it. The end date may be in
+     * the past. Fails with `InvalidEndDate` or `ProjectNotFound`.
      */
     readonly grant: (
       membership: Granting,
@@ -404,9 +402,9 @@ export class Memberships extends Context.Service<
     ) => Effect.Effect<CurrentMembership, ChangeFailure | InvalidEndDate | ProjectNotFound>
 
     /**
-     * Creates up to 10,000 memberships of different users, or sets the end dates of those that exist:
-     * all of them in one step, or none. End dates may be in the past. One event tells of all of them.
-     * Fails with `ProjectNotFound`.
+     * Creates up to 10,000 memberships, each for a different user, or sets the end dates if they exist:
+     * all in one step, or none. End dates may be in the past. One event covers all. Fails with
+     * `ProjectNotFound`.
      */
     readonly import: (
       project: Importing,
@@ -414,19 +412,20 @@ export class Memberships extends Context.Service<
     ) => Effect.Effect<ImportResult, ChangeFailure | ProjectNotFound>
 
     /**
-     * Sets the end date of a membership, which may have expired, to a future date. Returns the membership with
-     * the end date that it has afterwards. Fails with `InvalidEndDate`, `EndDateNotInFuture`, `MembershipNotFound` or
+     * Sets a membership's end date to a future date, even if it has expired. Returns the membership
+     * with its new end date. Fails with `InvalidEndDate`, `EndDateNotInFuture`, `MembershipNotFound` or
      * `EndDateConflict`.
      *
-     * With `by`, the membership ends later by a duration, added in UTC: a day that a month lacks becomes its last one.
-     * Such a call needs an idempotency key or the expected end date, because a repetition would extend again.
+     * With `by`, the membership ends later by a duration, added in UTC: a day missing from a month
+     * becomes its last day. Such a call needs an idempotency key or the expected end date, because a
+     * repetition would extend again.
      *
-     * @param membership.mode - whether a membership that ends later is set, too (`"set"`, the default), or left
-     *   as it is (`"neverShorten"`): then nothing is recorded or published
-     * @param membership.expectedEndDate - if given, only a membership that has this end date is changed:
-     *   of several callers that read a date and set another, one succeeds
-     * @param membership.from - from when the duration counts: `"end"`, `"now"`, or the `"later"` of both (the
-     *   default), which renews a membership that has ended from now
+     * @param membership.mode - whether a membership with a later end date is set, too (`"set"`, the
+     *   default), or left as it is (`"neverShorten"`): then nothing is recorded or published
+     * @param membership.expectedEndDate - if given, only a membership with this end date is changed: if
+     *   several callers read a date and set another, one succeeds
+     * @param membership.from - the duration's start: `"end"`, `"now"`, or the `"later"` of both (the
+     *   default); an expired membership is then renewed from now
      */
     readonly extend: (
       membership: ExtendingMember,
@@ -437,13 +436,14 @@ export class Memberships extends Context.Service<
     >
 
     /**
-     * Sets the end date of all memberships of a project to a future date, or ends all of them later by a duration,
-     * expired ones too. Fails with `InvalidEndDate`, `EndDateNotInFuture` or `ProjectNotFound`. A dry run reads all
-     * memberships of the project.
+     * Sets all end dates in a project to a future date, or moves all later by a duration, also for
+     * expired memberships. Fails with `InvalidEndDate`, `EndDateNotInFuture` or `ProjectNotFound`. A
+     * dry run reads all memberships in the project.
      *
-     * @param project.mode - whether memberships that end later are set, too (`"set"`), or left as they are
-     *   (`"neverShorten"`); the option `bulk` by default
-     * @param project.by - in weeks, days, hours, minutes and seconds, at most ten years; needs an idempotency key
+     * @param project.mode - whether memberships with a later end date are set, too (`"set"`), or left
+     *   as they are (`"neverShorten"`); the option `bulk` by default
+     * @param project.by - in weeks, days, hours, minutes and seconds, at most ten years; needs an
+     *   idempotency key
      */
     readonly extendAll: (
       project: ExtendingAll,
@@ -454,8 +454,8 @@ export class Memberships extends Context.Service<
     >
 
     /**
-     * Undoes a bulk extension: every membership has the end date again that it would have without it. Dates that were
-     * set for one membership since then stay. Fails with `ProjectNotFound`, `BulkExtensionNotFound`,
+     * Undoes a bulk extension: every membership gets the end date it would have without it. Dates set
+     * for one membership since then stay. Fails with `ProjectNotFound`, `BulkExtensionNotFound`,
      * `BulkExtensionUndone` or, if it is too old, `BulkExtensionSettled`.
      */
     readonly undoBulkExtension: (
@@ -463,14 +463,12 @@ export class Memberships extends Context.Service<
       origin?: OriginInput,
     ) => Effect.Effect<BulkResult, ChangeFailure | UndoFailure>
 
-    /** Returns the bulk extensions of a project, newest first. Fails with `ProjectNotFound`. */
+    /** Returns a project's bulk extensions, newest first. Fails with `ProjectNotFound`. */
     readonly bulkExtensions: (
       page: BulkExtensionsPage,
     ) => Effect.Effect<ReadonlyArray<BulkExtensionRecord>, Failure | ProjectNotFound>
 
-    /**
-     * Changes the metadata of a membership, and returns the membership. Fails with `MembershipNotFound`.
-     */
+    /** Changes a membership's metadata, and returns the membership. Fails with `MembershipNotFound`. */
     readonly update: (
       change: Updating,
       origin?: OriginInput,
@@ -483,13 +481,14 @@ export class Memberships extends Context.Service<
     ) => Effect.Effect<void, ChangeFailure | MembershipNotFound>
 
     /**
-     * Moves a membership to another user id, for a person whose id changes. Returns the membership with the end date that
-     * it has afterwards. If `to` has a membership, too, the later end date stays, and for equal names, the metadata of
-     * `to`. No reminder is sent twice. Each user id keeps its history. Receivers get `membership.ended` with `moved_to`,
-     * and `membership.granted` with `moved_from`. Fails with `MembershipNotFound` if the user has no
-     * membership.
+     * Moves a membership to another user id, for a person whose id changes. Returns the membership with
+     * its resulting end date. If `to` has a membership, too, the later end date stays, and for equal
+     * names, the metadata in `to`. No reminder is sent twice. Each user id keeps its history. Receivers
+     * get `membership.ended` with `moved_to`, and `membership.granted` with `moved_from`. Fails with
+     * `MembershipNotFound` if the user has no membership.
      *
-     * @param membership.to - the other user id; invalid if the metadata of both have more than 16 names together
+     * @param membership.to - the other user id; invalid if both users' metadata have more than 16 names
+     *   together
      *
      * @example
      * ```ts
@@ -505,15 +504,16 @@ export class Memberships extends Context.Service<
     ) => Effect.Effect<MembershipEnd, ChangeFailure | MembershipNotFound>
 
     /**
-     * Erases a person: ends the membership, if there is one, and removes the user id from the audit trail and
-     * from events, also from those that are still to be delivered; with it, the reasons of these changes,
-     * and what receivers have responded. A row in the trail says that somebody was erased. Afterwards the
-     * user has no history. What was sent to webhooks is out of reach. The event `membership.ended` has
-     * `null` in place of the user id: to tell receivers who has left, end the membership first.
+     * Erases a person: ends the membership, if there is one, and removes the user id from the audit
+     * trail and from events, also from pending deliveries; with it, the reasons for these changes, and
+     * the receivers' responses. A row in the trail records the erasure. Afterwards the user has no
+     * history. Notifications already sent to webhooks are out of reach. The event `membership.ended`
+     * has `null` in place of the user id: to tell receivers which user has left, end the membership
+     * first.
      *
-     * In events, it removes each field `user_id` that is this user, also of those that the host has published.
-     * Works for users whose membership has ended, and succeeds if nothing is known of them. It reads all events
-     * of the project that are kept, in several steps, and returns after the last one. If it fails, repeat it.
+     * In events, it removes each field `user_id` with this user, also in events published by the host.
+     * Works after the membership has ended, and succeeds for unknown users. It reads all kept events in
+     * the project, in several steps, and returns after the last one. If it fails, repeat it.
      *
      * Fails with `ProjectNotFound`.
      */
@@ -528,25 +528,22 @@ export class Memberships extends Context.Service<
     ) => Effect.Effect<CurrentMembership, Failure | MembershipNotFound>
 
     /**
-     * Returns whether a user has a membership that has not expired: `false` also if there is no membership, or no
-     * project, or if an id is text that no user or project can have. Fails with `InvalidInput` if an id is missing or
-     * no text. Finds the membership by its key, whatever the size of the project.
+     * Returns whether a user has a membership that has not expired: `false` also if there is no
+     * membership, or no project, or if an id is text but invalid. Fails with `InvalidInput` if an id is
+     * missing or no text. Finds the membership by its key, whatever the size of the project.
      */
     readonly isActive: (member: Member) => Effect.Effect<boolean, Failure>
 
-    /**
-     * Returns memberships of a project in the order of their user ids, compared as text. Fails with
-     * `ProjectNotFound`.
-     */
+    /** Returns a project's memberships ordered by user id, compared as text. Fails with `ProjectNotFound`. */
     readonly list: (
       page: MembershipsPage,
     ) => Effect.Effect<ReadonlyArray<CurrentMembership>, Failure | ProjectNotFound>
 
     /**
-     * Returns the active memberships of a project that end before an instant, soonest first. Fails with
+     * Returns a project's active memberships ending before an instant, soonest first. Fails with
      * `InvalidEndDate` or `ProjectNotFound`.
      *
-     * To have all of them, ask for pages until `next` is `undefined`: a page may have fewer memberships than
+     * To get all, request pages until `next` is `undefined`: a page may have fewer memberships than
      * `limit`, or none. If nobody changes a membership meanwhile, it is on one page.
      */
     readonly listEnding: (
@@ -554,27 +551,26 @@ export class Memberships extends Context.Service<
     ) => Effect.Effect<EndingPage<CurrentMembership>, Failure | InvalidEndDate | ProjectNotFound>
 
     /**
-     * Counts a project's memberships: active and expired ones, and how many end on each day, in UTC; with an
-     * `extension`, as it would be after that. Reads all memberships. On PostgreSQL, a process counts for
-     * one call at a time: calls for the same share a count, and it fails with `StoreUnavailable` if too many wait. Fails
-     * with `ProjectNotFound`, `InvalidEndDate` or `EndDateNotInFuture`.
+     * Counts a project's memberships: active and expired ones, and the number ending on each day, in
+     * UTC; with an `extension`, as they would be after it. Reads all memberships. On PostgreSQL, a
+     * process counts for one call at a time: equal calls share a count, and it fails with
+     * `StoreUnavailable` if too many wait. Fails with `ProjectNotFound`, `InvalidEndDate` or
+     * `EndDateNotInFuture`.
      */
     readonly countEnds: (
       counting: CountingEnds,
     ) => Effect.Effect<EndCounts, Failure | ProjectNotFound | InvalidEndDate | EndDateNotInFuture>
 
     /**
-     * Adds a row to the audit trail that says who was shown the secret of a webhook or the data of an event,
-     * as the API does. For hosts that show them to people. Fails with `ProjectNotFound`.
+     * Adds a row to the audit trail for a disclosure of a webhook's secret or an event's data, as the
+     * API does. For hosts that show them to people. Fails with `ProjectNotFound`.
      */
     readonly recordShown: (
       shown: DisclosureIn,
       origin?: OriginInput,
     ) => Effect.Effect<void, Failure | ProjectNotFound>
 
-    /**
-     * Returns the newest rows of the audit trail, newest first. Fails with `ProjectNotFound`.
-     */
+    /** Returns the audit trail, newest rows first. Fails with `ProjectNotFound`. */
     readonly history: (
       page: HistoryPage,
     ) => Effect.Effect<ReadonlyArray<AuditRow>, Failure | ProjectNotFound>
@@ -594,7 +590,7 @@ const makeActs = Effect.fnUntraced(function* (settings: MembershipsSettings) {
   return { ...(yield* makeChanges(settings)), ...queries }
 })
 
-/** What the methods do once their arguments are read. The HTTP API reads them from requests. */
+/** The methods' acts, after their arguments are read. The HTTP API reads them from requests. */
 export class MembershipActs extends Context.Service<
   MembershipActs,
   Effect.Success<ReturnType<typeof makeActs>>

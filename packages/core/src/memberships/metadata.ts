@@ -1,4 +1,4 @@
-/** Metadata of a membership: a few short texts by name, such as its plan. */
+/** A membership's metadata: a few short texts by name, such as its plan. */
 
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
@@ -9,13 +9,13 @@ import { TaggedError } from "../base/tagged-error.ts"
 /** Texts by name, such as `{ plan: "gold", seat: "12A" }`; `{}` without any. */
 export type Metadata = Readonly<Record<string, string>>
 
-/** A change of metadata: new texts by name, and `null` for what is removed. Other names stay. */
+/** A metadata change: new texts by name, and `null` to remove a name. Other names stay. */
 export type MetadataPatch = Readonly<Record<string, string | null>>
 
 /** The membership has other metadata than expected, or does not exist any more. */
 export class MetadataConflict extends TaggedError("MetadataConflict") {}
 
-/** The maximum number of names. */
+/** The most names. */
 export const maxMetadata = 16
 
 /** The pattern for names. They begin with a letter, so that none is `__proto__` or sorted as a number. */
@@ -24,7 +24,7 @@ export const metadataNamePattern = /^[A-Za-z][A-Za-z0-9_.-]{0,39}$/
 /** The pattern for texts. PostgreSQL cannot store NUL, and a lone surrogate has no UTF-8 encoding. */
 export const metadataValuePattern = /^[^\0\p{Cs}]{1,255}$/u
 
-/** The metadata of a membership without any. */
+/** The metadata for a membership without any. */
 export const noMetadata: Metadata = Object.freeze({})
 
 const isText = (value: unknown): value is string =>
@@ -44,13 +44,13 @@ export const metadataFormat = `an object of at most ${maxMetadata} texts of 1 to
 const asObject = (given: unknown): object | undefined =>
   Predicate.isObject(given) ? given : undefined
 
-// What is invalid may name a person, so errors show valid names alone.
+// An invalid value may name a person, so errors show valid names alone.
 const other = () => "another value"
 
 const invalid = (field: string, problem: string) =>
   Result.fail(new InvalidInput({ field, problem }))
 
-/** Reads an object of values by name. Errors tell which one is wrong. */
+/** Reads an object with values by name. Errors name the wrong one. */
 const entriesOf = <A>(
   isValue: (value: unknown) => value is A,
   valueFormat: string,
@@ -86,7 +86,7 @@ export const metadataSetting = Setting.inJson(
   jsonOf(valueJson),
 )
 
-/** An argument or a field with a change of metadata. */
+/** An argument or a field with a metadata change. */
 export const metadataPatchSetting = Setting.inJson(
   entriesOf<string | null>(
     (value) => value === null || isText(value),

@@ -21,7 +21,7 @@ import { applyMetadataPatch, maxMetadata, noMetadata } from "./metadata.ts"
 /** A membership to move. */
 export interface Moving extends HostInputOf<typeof moving>, Repeatable {}
 
-/** What a move changes. */
+/** A membership's moved fields. */
 export type MovedMembership = Pick<Membership, "endDate" | "metadata">
 
 const sameUser = new InvalidInput({ field: "to", problem: "must be another user than userId" })
@@ -32,8 +32,8 @@ const tooMuchMetadata = new InvalidInput({
 })
 
 /**
- * Joins a membership with that of the user id it moves to: the later end date stays, and for equal names, the metadata of
- * `to`. Returns `undefined` if the metadata would have too many names.
+ * Joins a membership with its target's, if the other user id has one: the later end date stays, and for
+ * equal names, the metadata in `to`. Returns `undefined` if the metadata would have too many names.
  */
 export const joinMemberships = (
   from: MovedMembership,
@@ -44,7 +44,7 @@ export const joinMemberships = (
   return metadata && { endDate, metadata }
 }
 
-/** Returns the drafts in the order in which the feed has them. */
+/** Returns the drafts in feed order. */
 const inOrder = (ended: EventDraft, granted: EventDraft) =>
   ended.id < granted.id
     ? { ended, granted }

@@ -1,4 +1,4 @@
-/** The acts on memberships and projects that read. */
+/** The reading acts on memberships and projects. */
 
 import * as Effect from "effect/Effect"
 import type { ChangeContext } from "../base/change-context.ts"
@@ -22,22 +22,22 @@ import type {
 import { stateAt, withState } from "./membership.ts"
 import type { MembershipStore } from "./store.ts"
 
-/** Which projects are listed. */
+/** Selects a page from the project list. */
 export interface ProjectsPage extends HostInputOf<typeof projectsPage> {}
 
-/** Which memberships are listed. */
+/** Selects a page from a project's memberships. */
 export interface MembershipsPage extends HostInputOf<typeof membershipsPage> {}
 
-/** Which memberships that end soon are listed. */
+/** Selects a page from the ending list. */
 export interface EndingQuery extends HostInputOf<typeof endingPage> {}
 
-/** Which days are counted. */
+/** The days to count. */
 export interface CountingEnds extends HostInputOf<typeof endsCount> {}
 
 /** A disclosure in a project. */
 export interface DisclosureIn extends HostInputOf<typeof disclosure> {}
 
-/** Which rows of the audit trail are listed. */
+/** Selects a page from the audit trail. */
 export interface HistoryPage extends HostInputOf<typeof historyPage> {}
 
 const notBoth = new InvalidInput({
@@ -45,7 +45,7 @@ const notBoth = new InvalidInput({
   problem: "cannot be combined with userIds",
 })
 
-/** Makes the acts that read from a store. */
+/** Makes the reading acts on a store. */
 export const makeMembershipQueries = (
   store: MembershipStore["Service"],
   { bulk: defaultMode }: { readonly bulk: BulkMode },

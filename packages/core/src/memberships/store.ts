@@ -44,7 +44,7 @@ import type {
 import { type Metadata, type MetadataConflict, metadataFromJson } from "./metadata.ts"
 import type { MovedMembership } from "./move.ts"
 
-/** The common part of all changes. */
+/** Common to all changes. */
 export interface Change extends ChangeContext {
   readonly projectId: ProjectId
   /** Why, for the audit trail; `undefined` if nobody said. */
@@ -61,7 +61,7 @@ export interface DateChange extends Change {
 
 /** A new end date for a new or existing membership. */
 export interface Grant extends DateChange {
-  /** Replaces that of the membership; `undefined` leaves it. */
+  /** Replaces the membership's metadata; `undefined` leaves it. */
   readonly metadata?: Metadata | undefined
 }
 
@@ -87,24 +87,24 @@ export interface Import extends Change {
   readonly memberships: ReadonlyArray<DatedMembership>
 }
 
-/** A change to all memberships in a project. Its event's id is the id of the bulk extension. */
+/** A change to all memberships in a project. Its event's id is also the bulk extension's id. */
 export interface BulkExtension extends Change {
   readonly bulk: BulkChange
 }
 
-/** Which bulk extension is undone. */
+/** The bulk extension to undo. */
 export interface UndoTarget {
   readonly bulkExtensionId: EventId
   /** Only if it was made after this instant, in milliseconds since the epoch. */
   readonly madeAfter: number
 }
 
-/** The undoing of a bulk extension. */
+/** An undo. */
 export interface Undo extends Change, UndoTarget {}
 
-/** The result of a change to all memberships. */
+/** The result after a change to all memberships. */
 export interface BulkExtended {
-  /** The project's number of memberships. */
+  /** The project's membership count. */
   readonly total: number
   readonly event: Event
 }
@@ -116,7 +116,7 @@ export type UndoFailure =
   | BulkExtensionUndone
   | BulkExtensionSettled
 
-/** The end of one membership. */
+/** Ends one membership. */
 export interface Ending extends Change {
   readonly userId: UserId
 }
@@ -124,9 +124,9 @@ export interface Ending extends Change {
 /** A move to another user id. Its event ends the membership of `userId`. */
 export interface Move extends Ending {
   readonly to: UserId
-  /** The event that grants the membership of `to`. */
+  /** The event granting the membership to `to`. */
   readonly granted: EventDraft
-  /** The end date and the metadata of `to` after the move: see `joinMemberships`. */
+  /** The end date and the metadata `to` has after the move: see `joinMemberships`. */
   readonly endDate: EndDate
   readonly metadata: Metadata
   /** The expected current memberships; `to` is `undefined` if there is to be none. */
@@ -144,19 +144,19 @@ export interface Move extends Ending {
  * another audit row and another event.
  *
  * Each change has a sequence number: a safe integer, greater than in all earlier changes to the same
- * members; a bulk extension, or undoing one, is a change to all members in the project. The end date defines the order:
- * if nothing else follows, the later change's date is in effect. The order therefore also covers
- * members who leave and return, until the project is deleted. The store completes the change's event
- * with the number and, in an event of one membership, its metadata after the change, or before its end
- * (`completeEvent`), and returns the event.
+ * members; a bulk extension, or undoing one, is a change to all members in the project. The end date
+ * defines the order: if nothing else follows, the later change's date is in effect. The order therefore
+ * also covers members who leave and return, until the project is deleted. The store completes the
+ * change's event with the number and, in a membership's event, its metadata after the change, or before
+ * its end (`completeEvent`), and returns the event.
  *
  * A change with an idempotency key stores the key in the same step. If the key is stored already,
  * nothing changes: the change returns `ReplayedResponse`, or fails with `IdempotencyMismatch` if the
  * key came with another fingerprint. The replayed response is a bulk change's total, the end date in
- * milliseconds if an extension left it, `formatGrantAnswer` after a grant, and empty otherwise. If the key has
- * an `answer`, that is the response instead. A failing change keeps no key. A change
- * waiting too long for another with its key fails with `IdempotencyInProgress`. Keys are kept for at
- * least 24 hours.
+ * milliseconds if an extension left it, `formatGrantAnswer` after a grant, and empty otherwise. If the
+ * key has an `answer`, that is the response instead. A failing change keeps no key. A change waiting
+ * too long for another with its key fails with `IdempotencyInProgress`. Keys are kept for at least 24
+ * hours.
  *
  * As in every port, an operation fails with `StoreUnavailable` within a few seconds if the storage does
  * not answer.
@@ -247,12 +247,13 @@ export class MembershipStore extends Context.Service<
     >
 
     /**
-     * Changes the end dates of all memberships in a project. A membership's end date is the one last set for it
-     * alone, and then changed by each later bulk extension that is not undone, in their order: see
-     * `effectiveEndDate`. The cost does not depend on the number of memberships.
+     * Changes all end dates in a project. A membership's end date is the one last set for it alone, and
+     * then changed by each later bulk extension in order, unless undone: see `effectiveEndDate`. The
+     * cost does not depend on the number of memberships.
      *
-     * The newest 32 bulk extensions of a project, at least, can be undone. Older ones may be settled: they are then
-     * part of the members' own dates. A store that keeps one date for each member may settle all of them at once.
+     * At least a project's newest 32 bulk extensions can be undone. Older ones may be settled: they are
+     * then part of the members' own dates. A store that keeps one date for each member may settle all
+     * at once.
      */
     readonly extendAll: (
       change: BulkExtension,
@@ -262,8 +263,8 @@ export class MembershipStore extends Context.Service<
     >
 
     /**
-     * Undoes a bulk extension: every membership has the end date that it would have without it. Of several failures,
-     * `BulkExtensionUndone` comes before `BulkExtensionSettled`.
+     * Undoes a bulk extension: every membership gets the end date it would have without it. If both
+     * apply, `BulkExtensionUndone` comes before `BulkExtensionSettled`.
      */
     readonly undoBulkExtension: (
       undo: Undo,
@@ -273,39 +274,41 @@ export class MembershipStore extends Context.Service<
     >
 
     /**
-     * Returns at most `limit` bulk extensions of a project, newest first, also those that were undone or settled.
+     * Returns at most `limit` bulk extensions in a project, newest first, including undone or settled
+     * ones.
      *
-     * @param page.after - returns only older ones than the one with this id; none if there is no such one
+     * @param page.after - returns only bulk extensions older than this id's; none if the id is unknown
      */
     readonly bulkExtensions: (
       projectId: ProjectId,
       page: { readonly after: EventId | undefined; readonly limit: number },
     ) => Effect.Effect<ReadonlyArray<BulkExtensionRecord>, ProjectNotFound | StoreUnavailable>
 
-    /** Tells what a bulk extension would do now, by the clock of the store and without a lock. */
+    /** Returns the effect a bulk extension would have now, by the store's clock and without a lock. */
     readonly previewBulkExtension: (
       projectId: ProjectId,
       change: BulkChange,
     ) => Effect.Effect<BulkPreview, ProjectNotFound | StoreUnavailable>
 
     /**
-     * Counts a project's memberships that end on each day, by the store's clock and without a lock: see
-     * `endCellsAt` and `endCountsOf`. A store may refuse with `StoreUnavailable` if it counts too much already.
+     * Counts a project's memberships by the day they end on, by the store's clock and without a lock:
+     * see `endCellsAt` and `endCountsOf`. A store may refuse with `StoreUnavailable` if it counts too
+     * much already.
      */
     readonly countEnds: (
       projectId: ProjectId,
       query: EndsQuery,
     ) => Effect.Effect<EndCounts, ProjectNotFound | StoreUnavailable>
 
-    /** Tells what undoing a bulk extension would do now, in the same way, or fails as it would. */
+    /** Returns the effect undoing a bulk extension would have now, in the same way, or fails as it would. */
     readonly previewUndo: (
       projectId: ProjectId,
       target: UndoTarget,
     ) => Effect.Effect<BulkPreview, UndoFailure | StoreUnavailable>
 
     /**
-     * Tells how a change's event would be published now, without a lock: to which webhooks, by the same rule as a
-     * change.
+     * Tells how a change's event would be published now, without a lock: to the webhooks selected by
+     * the same rule as for a change.
      */
     readonly previewPublication: PreviewPublication
 
@@ -329,11 +332,12 @@ export class MembershipStore extends Context.Service<
     >
 
     /**
-     * Removes a membership, and creates that of another user, or sets it, in one step. Fails with `MoveConflict` unless
-     * both are as expected. The moved date is then the other user's own: no earlier bulk extension applies to it, and
-     * undoing one leaves it. The last announcement of whichever membership ends later stays with it; if both end at the
-     * same time, the one that was announced further. Each user has an audit row `moved`, whose subject is the other user,
-     * and an event, that of the end first, with sequences as of two changes.
+     * Removes a membership, and creates or sets another user's, in one step. Fails with `MoveConflict`
+     * unless both are as expected. The moved date is then the other user's own: no earlier bulk
+     * extension applies to it, and undoing one leaves it. The last announcement stays from the
+     * membership that ends later; if both end at the same time, from the one announced further. Each
+     * user gets an audit row `moved` with the other user as its subject, and an event, the end's first,
+     * with sequences as after two changes.
      */
     readonly move: (
       change: Move,
@@ -343,14 +347,14 @@ export class MembershipStore extends Context.Service<
     >
 
     /**
-     * Ends the membership of a person, if there is one, and removes the user id from the audit trail, with
-     * the reasons of these changes, and from events, as `Erasure` does. From deliveries of these, it removes
-     * what receivers have responded. A row in the trail says that somebody was erased. Publishes the event of
-     * the change, which has no user id, and returns it, if there was a membership.
+     * Ends a person's membership, if there is one, and removes the user id from the audit trail, with
+     * the reasons for these changes, and from events, as `Erasure` does. From these events' deliveries,
+     * it removes the receivers' responses. A row in the trail records the erasure. Publishes the
+     * change's event without a user id, and returns it, if there was a membership.
      *
-     * The end of the membership and the row in the trail are one step. The rest may take several; a
-     * repetition with the same idempotency key completes it, and leaves what was written since then. An event that
-     * was published in a transaction of the host is removed, too, soon after that is committed.
+     * Ending the membership and adding the row to the trail are one step. The rest may take several; a
+     * repetition with the same idempotency key completes it, and leaves later data. The erasure also
+     * covers an event published in a host transaction, soon after that is committed.
      */
     readonly erase: (
       change: Ending,
@@ -360,7 +364,7 @@ export class MembershipStore extends Context.Service<
     >
 
     /**
-     * Returns the result of the change with this idempotency key; `undefined` if there was none.
+     * Returns the result from the change with this idempotency key; `undefined` if there was none.
      *
      * @param projectId - the change's project; `undefined` if it has none
      */
@@ -379,7 +383,7 @@ export class MembershipStore extends Context.Service<
      * Returns at most `limit` memberships after `after`, ordered by user id in code units.
      *
      * @param page.userIds - returns only these users' memberships; a user may be repeated
-     * @param page.prefix - returns only users whose ids start with this text; not with `userIds`
+     * @param page.prefix - returns only user ids with this prefix; not with `userIds`
      * @param page.only - returns only memberships in this state at this instant
      */
     readonly list: (
@@ -394,12 +398,12 @@ export class MembershipStore extends Context.Service<
     ) => Effect.Effect<ReadonlyArray<Membership>, ProjectNotFound | StoreUnavailable>
 
     /**
-     * Returns at most `limit` memberships that have not ended, by the clock of the store, and end before an
-     * instant: in the order of their end dates and, among those with the same one, in any order that stays.
-     * If nobody changes a membership meanwhile, it is on one page. A page may have fewer memberships than
-     * `limit`, or none, and yet not be the last: a store need not read more for a page than it can in a short time.
+     * Returns at most `limit` active memberships, by the store's clock, ending before an instant:
+     * ordered by end date and, for equal end dates, in any stable order. If nobody changes a membership
+     * meanwhile, it is on one page. A page may have fewer memberships than `limit`, or none, and yet
+     * not be the last: a store may stop reading for a page after a short time.
      *
-     * @param page.after - the cursor of the page before
+     * @param page.after - the previous page's cursor
      */
     readonly listEnding: (
       projectId: ProjectId,
@@ -443,46 +447,46 @@ export interface SweepResult {
   /** Whether there may be more to do at once. */
   readonly isMore: boolean
   /**
-   * In how many milliseconds the first alarm comes, unless a change brings one forward; `Infinity` for never. Missing
-   * if the store does not know, or has left one that has come.
+   * The milliseconds until the first next check, unless a change brings one forward; `Infinity` for
+   * never. Missing if the store does not know it, or has left a check that is due.
    */
   readonly nextDueMillis?: number | undefined
 }
 
 /**
- * Finds the memberships whose end is to be announced.
+ * Finds memberships with an announcement due.
  *
- * It keeps three things with each membership: when its date was set (`changeTime`, `dateSetAt`), the last
- * announcement, and an alarm, the time at which to decide what to announce next. A change to the same date keeps the time, if the
- * member's own date holds. The alarm may be too early, but never too late: whatever changes an end date
- * sees to it, in the same step, that there is an alarm at the new date less the longest reminder, or before.
- * For all members of a project, an alarm of the project will do. So an extension need not touch the alarm
- * that is there.
+ * It keeps three things with each membership: when its date was set (`changeTime`, `dateSetAt`), the
+ * last announcement, and the next check, the time to decide on the next announcement. A change to the
+ * same date keeps the time, if the member's own date holds. The next check may be too early, but never
+ * too late: each change to an end date ensures, in the same step, a check at the new date less the
+ * longest reminder, or before. One check for the whole project is enough for all its members. So an
+ * extension need not touch the existing check.
  */
 export interface ExpiryStore {
   /**
-   * Has end dates watched from now on, and forever: those that memberships have already, and those that they
-   * get. Returns since when they are watched, in milliseconds since the epoch: since the first call on this
-   * storage, by any process. If that is in the future, because the clock was ahead, they are watched from now on, and
-   * each membership gets an alarm as if it were new.
+   * Starts to watch end dates, forever: present and future ones. Returns when the watch began, in
+   * milliseconds since the epoch: at the first call on this storage, by any process. If that is in the
+   * future, because the clock was ahead, it begins now, and each membership gets a next check as if it
+   * were new.
    *
-   * A reminder that the call before did not have is not lost for those that are near their end: each
-   * membership gets an alarm as if it were new.
+   * A reminder missing from the previous call is not lost for memberships near their end: each
+   * membership gets a next check as if it were new.
    *
-   * @param leads - how long before the end something is announced, longest first. Of those of several calls,
-   *   the longest counts for the alarms
+   * @param leads - the reminders' times before the end, longest first. If calls differ, the longest
+   *   counts for the next checks
    */
   readonly watch: (leads: ReadonlyArray<Millis>) => Effect.Effect<number, StoreUnavailable>
 
   /**
-   * Looks at memberships whose alarms have come, by the clock of the store: those of a project earliest
-   * first, and if more have come than are asked for, those of each project in turn within a few sweeps,
-   * however many another one has. It has `decide` decide what to announce of each and when to look at it again, and does so in one step, if the membership
-   * still has the end date and the last announcement by which it was decided. The step stores the alarm, the
-   * announcement, an audit row from and to the end date, the event with a sequence as of a change of the
-   * membership, and a delivery for each webhook.
-   * Memberships of which others hold a lock are left for the next sweep. The feed and the audit trail of a
-   * project have the announcements of a sweep in the order of the ids of their events.
+   * Looks at memberships with a check due, by the store's clock: earliest first within a project. If
+   * more than `limit` are due, every project gets its turn within a few sweeps, however many another
+   * one has. `decide` decides on each membership's announcement and next check. Both are stored in one
+   * step, if the membership still has the end date and the last announcement the decision was based on.
+   * The step stores the next check, the announcement, an audit row from and to the end date, the event
+   * with a sequence as for a membership change, and a delivery for each webhook. Memberships locked by
+   * others are left for the next sweep. A project's feed and audit trail have a sweep's announcements
+   * ordered by event id.
    *
    * Sweeps may run at the same time, in several processes.
    *
@@ -494,22 +498,22 @@ export interface ExpiryStore {
   ) => Effect.Effect<SweepResult, StoreUnavailable>
 
   /**
-   * Returns when the first alarm comes, or earlier, in milliseconds since the epoch; `Infinity` for
+   * Returns when the first next check is due, or earlier, in milliseconds since the epoch; `Infinity` for
    * never. Only a store in this process can know.
    */
   readonly nextCheckAt?: (() => number) | undefined
 }
 
 /**
- * Formats the parts of a grant's answer beyond its request.
+ * Formats the data in a grant's answer missing from its request.
  *
  * @param at - when it was made, in milliseconds since the epoch
- * @param metadataJson - the metadata of the membership afterwards
+ * @param metadataJson - the membership's metadata afterwards
  */
 export const formatGrantAnswer = (at: number, metadataJson: string): string =>
   `${at} ${metadataJson}`
 
-/** The reverse of `formatGrantAnswer`. */
+/** Parses text from `formatGrantAnswer`. */
 export const parseGrantAnswer = (
   answer: string,
 ): { readonly at: number; readonly metadata: Metadata } => {
