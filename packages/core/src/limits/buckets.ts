@@ -1,7 +1,7 @@
 /**
- * Token buckets: the rule, a table of them in memory, and the storage port. A bucket is kept as one number, in the form of the generic cell rate algorithm (GCRA; ITU-T
- * I.371): the instant at which the bucket will be full if nothing more is taken, its *theoretical
- * arrival time* or `tat`.
+ * Token buckets: the rule, a table in memory, and the storage port. A bucket is kept as one number, as
+ * in the generic cell rate algorithm (GCRA; ITU-T I.371): the instant at which the bucket will be full
+ * if nothing more is taken, its *theoretical arrival time* or `tat`.
  *
  * Whole microseconds keep rounding errors from adding or removing tokens. Sums stay far below 2^53.
  */
@@ -22,24 +22,24 @@ import type { ApiKeyId } from "../base/values.ts"
 
 /** How much a bucket holds and how fast it fills. */
 export interface BucketPolicy {
-  /** Tokens that come back in one window. */
+  /** Tokens restored in one window. */
   readonly limit: number
-  /** Tokens that a full bucket holds. */
+  /** Tokens in a full bucket. */
   readonly capacity: number
-  /** The time in which one token comes back. */
+  /** The time to restore one token. */
   readonly increment: Micros
 }
 
-/** The state of a bucket: the instant at which it will be full. `undefined` is a full bucket. */
+/** A bucket's state: the instant at which it will be full. `undefined` is a full bucket. */
 export type TheoreticalArrivalTime = Micros | undefined
 
 /**
  * Makes a policy. If `limit` does not divide the window, the bucket fills slightly slower, never
  * faster.
  *
- * @param options.limit - tokens that come back in one window, a whole number of at least 1
- * @param options.window - length of the window
- * @param options.capacity - tokens that a full bucket holds; `limit` by default
+ * @param options.limit - tokens restored in one window, a whole number from 1
+ * @param options.window - the window's length
+ * @param options.capacity - tokens in a full bucket; `limit` by default
  * @example
  * ```ts
  * import { Micros, Millis, bucketPolicy, remainingTokens, takeToken } from "tenure/store"
@@ -60,7 +60,7 @@ export const bucketPolicy = (options: {
   increment: Micros(Math.ceil(toMicros(options.window) / options.limit)),
 })
 
-/** The time in which an empty bucket becomes full. */
+/** The time to fill an empty bucket. */
 export const bucketSpan = brandMicros(
   ({ capacity, increment }: BucketPolicy) => capacity * increment,
 )
@@ -95,7 +95,7 @@ export const refillSeconds = brandMicros(
   },
 )
 
-/** The outcome of taking a token. A refusal leaves the bucket unchanged. */
+/** The outcome after taking a token. A refusal leaves the bucket unchanged. */
 export interface TokenTake {
   readonly admitted: boolean
   /** The bucket after the take. */
@@ -117,17 +117,18 @@ export const takeToken = (
 }
 
 /**
- * A bounded table of instants, with a row for each id. A row whose instants have all passed carries no information and is
- * removed, without a timer. A row is addressed by its number, which is valid until the next `add`.
+ * A bounded table with a row for each id, and instants in its columns. A row with only past instants
+ * carries no information and is removed, without a timer. A row is addressed by its number, which is
+ * valid until the next `add`.
  */
 export interface ExpiryTable {
-  /** Returns the row of an id. */
+  /** Returns an id's row. */
   readonly find: (id: string) => number | undefined
-  /** Adds a row whose instants are all 0, and removes some rows whose instants have passed at `now`. */
+  /** Adds a row with all instants 0, and removes some rows with only past instants at `now`. */
   readonly add: (id: string, now: Micros) => number
   readonly get: (row: number, column: number) => Micros
   readonly set: (row: number, column: number, instant: Micros) => void
-  /** The number of rows. */
+  /** The row count. */
   readonly size: () => number
 }
 
@@ -135,17 +136,16 @@ export interface ExpiryTable {
 // swept.
 const sweepWidth = 4
 
-// In a full table, `add` evicts the best of so many rows.
+// In a full table, `add` evicts the best among this many rows.
 const evictionWidth = 8
 
 const initialRows = 256
 
 /**
- * Makes an empty table. In a full one, `add` examines a few rows and evicts the one whose instants
- * pass soonest.
+ * Makes an empty table. In a full one, `add` examines a few rows and evicts the first to expire.
  *
  * @param columns - instants in a row
- * @param limit - the greatest number of rows
+ * @param limit - the greatest row count
  */
 export const makeExpiryTable = (columns: number, limit: number): ExpiryTable => {
   // Rows are dense: when one is removed, the last one takes its place.
@@ -156,7 +156,7 @@ export const makeExpiryTable = (columns: number, limit: number): ExpiryTable => 
 
   const at = brandMicros((index: number) => instants[index] ?? 0)
 
-  /** The latest instant of a row. */
+  /** A row's latest instant. */
   const end = (row: number): number => {
     let latest = 0
     for (let column = 0; column < columns; column++) {
@@ -177,7 +177,7 @@ export const makeExpiryTable = (columns: number, limit: number): ExpiryTable => 
     ids.pop()
   }
 
-  /** Moves the hand, which goes round the rows as that of a clock, and returns the row under it. */
+  /** Moves the hand around the rows as on a clock, and returns the row under it. */
   const nextRow = (): number => {
     hand = hand + 1 < ids.length ? hand + 1 : 0
     return hand
@@ -225,20 +225,20 @@ export const makeExpiryTable = (columns: number, limit: number): ExpiryTable => 
   }
 }
 
-/** A table of token buckets. */
+/** A table with token buckets. */
 export interface BucketTable {
-  /** Takes a token from every bucket of a client at `now`, or from none if one of them is empty. */
+  /** Takes a token from every bucket for a client at `now`, or from none if any is empty. */
   readonly take: (client: LimitedClient, policies: BucketPolicies, now: Micros) => TakeResult
   /** The number of addresses and keys in the table. */
   readonly size: () => number
 }
 
-// The columns of an address, and those of a key.
+// The columns in an address's row, and in a key's.
 const addressColumn = 0
 const keyColumn = 0
 const burstColumn = 1
 
-/** The current `tat` of a bucket, which is full if its row does not exist. */
+/** A bucket's current `tat`. A bucket without a row is full. */
 const bucketTableCurrentTat = (
   table: ExpiryTable,
   row: number | undefined,
@@ -247,7 +247,7 @@ const bucketTableCurrentTat = (
   policy: BucketPolicy,
 ): Micros => currentTat(row === undefined ? undefined : table.get(row, column), now, policy)
 
-/** Decides on a take, by the current `tat` of each bucket. */
+/** Decides on a take, by each bucket's current `tat`. */
 const decide = (
   policies: BucketPolicies,
   hasKey: boolean,
@@ -272,9 +272,9 @@ const decide = (
 /**
  * Makes an empty table for at most `limit` addresses and as many keys, 100,000 by default.
  *
- * A full bucket need not be stored, so each bucket that is added removes a few full ones. A table at
- * its limit examines a few buckets and evicts the one that will be full soonest. A flood of new
- * addresses therefore evicts its own buckets, rarely that of an exhausted address, and never a key's.
+ * A full bucket need not be stored, so adding a bucket removes a few full ones. A table at its limit
+ * examines a few buckets and evicts the first to be full. A flood of new addresses therefore evicts its
+ * own buckets, rarely an exhausted address's, and never a key's.
  */
 export const makeBucketTable = (limit = 100_000): BucketTable => {
   const addresses = makeExpiryTable(1, limit)
@@ -308,30 +308,30 @@ export const makeBucketTable = (limit = 100_000): BucketTable => {
   }
 }
 
-/** Whom a request is counted for. An address has one bucket, a key has two. */
+/** The client a request is counted for. An address has one bucket, a key has two. */
 export interface LimitedClient {
-  /** The client's IP address, or a group of addresses such as an IPv6 network. */
+  /** The client's IP address, or an address group such as an IPv6 network. */
   readonly address: string
   /** The API key, if the request has a valid one. */
   readonly keyId: ApiKeyId | undefined
 }
 
-/** The policies of the buckets. */
+/** The buckets' policies. */
 export interface BucketPolicies {
-  /** For the bucket of an address. */
+  /** For an address's bucket. */
   readonly address: BucketPolicy
-  /** For the bucket of a key. */
+  /** For a key's bucket. */
   readonly key: BucketPolicy
-  /** For the bucket of a key that limits bursts. */
+  /** For a key's burst bucket. */
   readonly burst: BucketPolicy
 }
 
 /**
- * The outcome of a take. `address`, `key` and `burst` are the instants at which the client's buckets
- * will be full. A client without a key has full buckets `key` and `burst`.
+ * A take's outcome. `address`, `key` and `burst` are the instants at which the client's buckets will be
+ * full. A client without a key has full buckets `key` and `burst`.
  *
- * All instants are by one clock of the store, of which only differences matter: it need not count
- * from the epoch.
+ * All instants are by one clock in the store. It need not count from the epoch, because only
+ * differences matter.
  */
 export interface TakeResult {
   /** Whether every bucket had a token. If one had none, no bucket has lost any. */
@@ -344,8 +344,8 @@ export interface TakeResult {
 }
 
 /**
- * Stores token buckets, each as the one number that `TokenBucket` describes. A bucket that is not
- * stored is full, so full ones can be deleted.
+ * Stores token buckets, each as one number as in `TokenBucket`. A bucket not in the store is full, so
+ * full ones can be deleted.
  */
 export class RateLimitStore extends Context.Service<
   RateLimitStore,
@@ -354,11 +354,11 @@ export class RateLimitStore extends Context.Service<
     readonly ping: Effect.Effect<void, StoreUnavailable>
 
     /**
-     * Takes a token from every bucket of a client, or from none if one of them is empty. The take is
-     * atomic: concurrent takes admit exactly as many requests as there are tokens.
+     * Takes a token from every bucket for a client, or from none if any is empty. The take is atomic:
+     * concurrent takes admit exactly as many requests as there are tokens.
      *
-     * A bucket that is full later than its span from now was stored before the clock was set back. It
-     * counts as empty and is stored as such, even if the take is refused.
+     * A bucket full later than its span from now was stored before the clock was set back. It counts as
+     * empty and is stored as such, even if the take is refused.
      */
     readonly take: (
       client: LimitedClient,
@@ -382,7 +382,7 @@ export const makeInProcessRateLimits = (maxBuckets?: number): InProcessRateLimit
   const table = makeBucketTable(maxBuckets)
   return {
     ping: Effect.void,
-    // One step of the fiber and one clock: further ones would cost half as much as the take itself.
+    // One fiber step and one clock: further ones would cost half as much as the take itself.
     take: (client, policies) =>
       Effect.withFiberSucceed((fiber) => {
         const tick = readMonotonicMillis(fiber.getRef(Clock.Clock))

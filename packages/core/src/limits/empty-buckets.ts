@@ -1,4 +1,4 @@
-/** A cache of empty buckets, which spares the store requests that would be refused. */
+/** Caches empty buckets, to refuse requests without asking the store. */
 
 import { type Micros, addMicros, subtractMicros } from "../base/time.ts"
 import type { ApiKeyId } from "../base/values.ts"
@@ -12,41 +12,41 @@ import {
   waitMicros,
 } from "./buckets.ts"
 
-/** An empty bucket of a client. */
+/** A client's empty bucket. */
 export interface EmptyBucket {
-  /** Which of the buckets it is. */
+  /** The bucket's kind. */
   readonly name: keyof BucketPolicies
   readonly policy: BucketPolicy
-  /** When it will have a token, by the monotonic clock of this process. */
+  /** When it will have a token, by this process's monotonic clock. */
   readonly until: Micros
   /** When it will be full, by the same clock. */
   readonly full: Micros
-  /** Whether a bucket of the key is empty: this one, or another one. */
+  /** Whether any key bucket is empty: this one, or another. */
   readonly isByKey: boolean
 }
 
 /**
- * A cache of empty buckets. While a bucket is known to be empty, requests that need a token from it are refused without
- * asking the store. That is exact, because takes by other processes can only lengthen the wait. All times are by the
- * monotonic clock of this process.
+ * Caches empty buckets. While a bucket is known to be empty, requests for its tokens are refused
+ * without asking the store. The result is exact, because takes by other processes can only lengthen the
+ * wait. All times are by this process's monotonic clock.
  */
 export interface EmptyBucketCache {
-  /** Returns the bucket of an address, if it is known to be empty. */
+  /** Returns an address's bucket, if it is known to be empty. */
   readonly findAddress: (address: string, now: Micros) => EmptyBucket | undefined
-  /** Returns the bucket of a client that is known to be empty longest. */
+  /** Returns a client's bucket with the longest known wait. */
   readonly find: (client: LimitedClient, now: Micros) => EmptyBucket | undefined
-  /** Caches the buckets that are empty after a take. Returns the one that is empty longest. */
+  /** Caches the buckets left empty by a take. Returns the one with the longest wait. */
   readonly record: (client: LimitedClient, take: TakeResult, now: Micros) => EmptyBucket | undefined
 }
 
-/** The refusal that lasts longer; the first one if both end together. */
+/** The longer refusal; the first one if both end together. */
 const longer = (
   one: EmptyBucket | undefined,
   other: EmptyBucket | undefined,
 ): EmptyBucket | undefined =>
   one === undefined || (other !== undefined && other.until > one.until) ? other : one
 
-/** The refusal to report of a client whose key and address may have empty buckets. */
+/** The refusal to report to a client with possibly empty buckets for its key and address. */
 const longest = (
   ofKey: EmptyBucket | undefined,
   ofAddress: EmptyBucket | undefined,
@@ -57,12 +57,12 @@ const longest = (
 
 const maxIds = 100_000
 
-// The columns of a bucket: when it will have a token, and when it will be full.
+// A bucket's columns: when it will have a token, and when it will be full.
 const refusalCacheUntil = 0
 const refusalCacheFull = 1
 const width = 2
 
-/** Where one of the client's buckets is cached. */
+/** The cached place for one client bucket. */
 interface Bucket {
   readonly name: keyof BucketPolicies
   readonly table: ExpiryTable

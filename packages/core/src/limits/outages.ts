@@ -1,4 +1,4 @@
-/** Outages in the rate limits' store, which every request meets. */
+/** Outages in the rate limits' store: every request meets them. */
 
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -7,13 +7,14 @@ import type { StoreUnavailable } from "../base/errors.ts"
 import { type ErrorReporter, logOutage } from "../base/faults.ts"
 import type { Millis } from "../base/time.ts"
 
-// In a cluster, a part of the takes fails: an outage is over once a take succeeds so long after the last failure.
+// In a cluster, some takes fail and others succeed: an outage is over once a take succeeds this long
+// after the last failure.
 const quietMillis = 1000
 
 // However often the store fails and recovers, one outage is logged in this time.
 const pauseMillis = 10_000
 
-/** What a take tells of an outage. */
+/** A take's evidence about an outage. */
 type OutageChange = "begins" | "ends" | undefined
 
 /** Follows a store's outages by the monotonic clock. */
@@ -46,7 +47,7 @@ export const makeOutages = (): Outages => {
   }
 }
 
-/** What happens while the store is down: see the option `onStoreFailure`. */
+/** The limits' behavior while the store is down: see the option `onStoreFailure`. */
 export const storeFailureModes = ["local", "open", "closed"] as const
 
 type StoreFailureMode = (typeof storeFailureModes)[number]
@@ -56,7 +57,7 @@ export type LimitMode = "store" | StoreFailureMode
 
 const outage = "The store of rate limits does not answer"
 
-/** Logs the end of an outage. */
+/** Logs an outage's end. */
 export const logOutageEnd = Effect.logInfo(`${outage}: this is over`)
 
 const effects: Readonly<Record<StoreFailureMode, string>> = {
@@ -65,7 +66,7 @@ const effects: Readonly<Record<StoreFailureMode, string>> = {
   closed: "requests are answered 503",
 }
 
-/** Why a take has failed. A defective store is treated like one that does not answer. */
+/** A take's failure. A defective store is treated like one that does not answer. */
 export interface TakeFailure {
   readonly reason: unknown
   readonly isDefect: boolean
@@ -80,7 +81,7 @@ export const takeFailure = (
   return Result.map(Cause.findError(cause), (error) => ({ reason: error.cause, isDefect: false }))
 }
 
-/** Logs and reports the beginning of an outage. */
+/** Logs and reports an outage's beginning. */
 export const reportOutage = (
   faults: ErrorReporter,
   mode: StoreFailureMode,

@@ -1,4 +1,4 @@
-/** Limits requests: by token buckets, and by suspending keys that are refused too often. */
+/** Limits requests: by token buckets, and by suspending keys refused too often. */
 
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -53,14 +53,14 @@ import {
 
 export { type LimitedClient } from "./buckets.ts"
 
-/** The values of the rate-limit headers. */
+/** Values for the rate-limit headers. */
 export interface LimitReport {
-  /** The bucket that is reported. */
+  /** The reported bucket. */
   readonly bucket: keyof BucketPolicies
   readonly limit: number
   /** Whole requests left; 0 on a refusal. */
   readonly remaining: number
-  /** Unix time in seconds at which the full allowance is back. */
+  /** Unix time in seconds when the full allowance is restored. */
   readonly reset: number
   /** Seconds until one more request is allowed; 0 with the full allowance. */
   readonly refill: number
@@ -69,7 +69,7 @@ export interface LimitReport {
 /** The decision on a request. */
 export type LimitDecision =
   | { readonly _tag: "Admitted"; readonly report: LimitReport }
-  /** A client that waits `retryAfter` seconds, at least 1, and sends nothing else is then admitted. */
+  /** A client is admitted after waiting `retryAfter` seconds, at least 1, if it sends nothing else. */
   | {
       readonly _tag: "Refused"
       readonly by: RefusingLimit
@@ -79,11 +79,11 @@ export type LimitDecision =
   /** The store is down, and the host wants no request to be served without it. */
   | { readonly _tag: "Unavailable"; readonly report: LimitReport }
 
-/** The Unix time in seconds that is so long after a moment. */
+/** The Unix time in seconds after a moment and a wait. */
 const unixAfter = ({ unix }: Moment, wait: Micros): number =>
   toSeconds(addMicros(toMicros(unix), wait))
 
-/** Reports a bucket, whose `tat` and `storeNow` are by the store's clock. */
+/** Reports a bucket. Its `tat` and `storeNow` are by the store's clock. */
 const reportOf = (
   bucket: keyof BucketPolicies,
   policy: BucketPolicy,
@@ -100,7 +100,7 @@ const reportOf = (
 
 /**
  * Admits a request. Reports the key's bucket, or the address's if that has fewer tokens or there is no
- * key. The bucket that limits bursts is never reported.
+ * key. The burst bucket is never reported.
  */
 const admit = (
   policies: BucketPolicies,
@@ -139,11 +139,11 @@ const refuse = (
   }
 }
 
-/** Refuses a request whose key is suspended until an instant. */
+/** Refuses a request with a key suspended until an instant. */
 const refuseSuspended = ({ key }: BucketPolicies, until: Micros, now: Moment): LimitDecision =>
   refuse("suspension", { name: "key", policy: key, until, full: until }, now)
 
-/** The bucket to report of a client whose buckets are unknown. */
+/** The bucket to report to a client with unknown buckets. */
 const bucketOf = (keyId: ApiKeyId | undefined): "address" | "key" =>
   keyId === undefined ? "address" : "key"
 
@@ -161,7 +161,7 @@ const admitUnlimited = (
   }
 }
 
-/** Reports the limits of a client that is served nothing at all, whatever its buckets hold. */
+/** Reports the limits to a client without service, whatever its buckets hold. */
 const reportUnserved = (
   policies: BucketPolicies,
   keyId: ApiKeyId | undefined,
@@ -172,13 +172,16 @@ const reportUnserved = (
   return { bucket, limit, remaining: 0, reset: toSeconds(toMicros(now.unix)), refill: 0 }
 }
 
-/** The header fields `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-10) of one response. */
+/**
+ * The header fields `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-10) in one
+ * response.
+ */
 export interface DraftRateLimitHeaders {
   readonly "RateLimit-Policy": string
   readonly RateLimit: string
 }
 
-/** The seconds of the window, which `increment` has rounded up by less than a microsecond a token. */
+/** The window's seconds. `increment` has rounded the window up by less than a microsecond per token. */
 const windowSeconds = ({ increment, limit }: BucketPolicy): number =>
   Math.ceil(((increment - 1) * limit + 1) / 1_000_000)
 
@@ -190,14 +193,17 @@ const utf8 = new TextEncoder()
 // Digests are kept for these many clients.
 const maxPartitions = 1000
 
-/** Names a partition to its client without the key or the address, which may end up in the client's logs. */
+/**
+ * Names a partition to its client without the key or the address, because the name may end up in the
+ * client's logs.
+ */
 const partitionKey = (partition: string): string =>
   `:${encodeBase64(sha256(utf8.encode(partition)).subarray(0, 6))}:`
 
 /**
  * Makes a function that returns the fields for a report.
  *
- * @param policies - the policies that hold, by name
+ * @param policies - the policies in effect, by name
  */
 const makeDraftHeaders = (
   policies: Partial<BucketPolicies>,
@@ -219,18 +225,18 @@ const makeDraftHeaders = (
 }
 
 const limitOptions = Setting.object({
-  /** Requests that come back in one window, at most one a microsecond. */
+  /** Requests restored in one window, at most one per microsecond. */
   limit: Setting.integer(),
-  /** The length of the window. */
+  /** The window's length. */
   window: Setting.duration(),
   /**
-   * Requests that an idle client may make at once; `limit` if missing. No window admits more than
+   * Requests allowed at once for an idle client; `limit` if missing. No window admits more than
    * `capacity + limit`. An empty bucket must be full again within 366 days.
    */
   capacity: Setting.optional(Setting.integer()),
 })
 
-/** How many requests in which time. */
+/** A number of requests per window. */
 export interface RateLimit extends Setting.InputOf<typeof limitOptions> {}
 
 const maxSpan = toMicros(Millis(366 * 86_400_000))
@@ -257,13 +263,13 @@ const limitOrFalse: Setting.Setting<RateLimit | false, BucketPolicy | false> =
 const suspension: Setting.Setting<SuspensionOptions | false, SuspensionSettings | false> =
   Setting.orFalse(suspensionOptions)
 
-/** The options of rate limits. */
+/** Options for rate limits. */
 export const rateLimiterOptions = Setting.object({
   /** The limit for each API key. Default: `{ limit: 100, window: "1 minute" }`. */
   perKey: Setting.withDefault(limitSetting, { limit: 100, window: "1 minute" }),
   /**
-   * The limit for each client address. `false` is for hosts that do not know the addresses: then nothing
-   * limits requests without a valid key. Default: `{ limit: 300, window: "1 minute" }`.
+   * The limit for each client address. `false` is for hosts without knowledge of addresses: then
+   * nothing limits requests without a valid key. Default: `{ limit: 300, window: "1 minute" }`.
    */
   perAddress: Setting.withDefault(limitOrFalse, { limit: 300, window: "1 minute" }),
   /** The limit for each API key in a short time. Default: `{ limit: 20, window: "1 second" }`. */
@@ -271,13 +277,13 @@ export const rateLimiterOptions = Setting.object({
   /** When a key is suspended because its requests are refused too often, or `false` for never. */
   suspension: Setting.withDefault(suspension, {}),
   /**
-   * What happens while the store is down: limits are kept in this process alone (`"local"`), or not
-   * at all (`"open"`), or every request is answered 503 (`"closed"`). Default: `"local"`.
+   * The behavior while the store is down: limits are kept in this process alone (`"local"`), or not at
+   * all (`"open"`), or every request is answered 503 (`"closed"`). Default: `"local"`.
    */
   onStoreFailure: Setting.withDefault(Setting.oneOf(storeFailureModes), "local"),
   /**
-   * Whether responses have the fields `RateLimit-Policy` and `RateLimit` of
-   * draft-ietf-httpapi-ratelimit-headers-10, beside `X-RateLimit-*`. Default: `false`.
+   * Whether responses have the fields `RateLimit-Policy` and `RateLimit`
+   * (draft-ietf-httpapi-ratelimit-headers-10), besides `X-RateLimit-*`. Default: `false`.
    */
   draftFields: Setting.withDefault(Setting.boolean, false),
 })
@@ -291,14 +297,14 @@ export interface RateLimiterSettings extends Setting.OutputOf<typeof rateLimiter
 /** A request from an address, before anything is taken for it. */
 export interface Admission {
   /**
-   * The refusal of the address, whoever sends the request, if its bucket is known to be empty. It is known
-   * without the store, and counts against no key.
+   * The refusal for the address, for any key, if its bucket is known to be empty. It is known without
+   * the store, and counts against no key.
    */
   readonly refusal: LimitDecision | undefined
   /**
-   * Takes a token from the bucket of the address and from each bucket of the key, or refuses the request. A
-   * refused request takes nothing. If the store does not answer, the option `onStoreFailure` decides; the
-   * beginning of an outage is logged and reported as a fault, its end is logged.
+   * Takes a token from the address's bucket and from each key bucket, or refuses the request. A refused
+   * request takes nothing. If the store does not answer, the option `onStoreFailure` decides; an
+   * outage's beginning is logged and reported as a fault, its end is logged.
    *
    * @param keyId - the API key, if the request has a valid one
    */
@@ -312,10 +318,10 @@ export class RateLimiter extends Context.Service<
     /** Begins to decide on a request, before its sender is known. */
     readonly begin: (address: string, now: Moment) => Admission
 
-    /** Decides on a request whose sender is known. */
+    /** Decides on a request with a known principal. */
     readonly take: (client: LimitedClient) => Effect.Effect<LimitDecision>
 
-    /** What to report to a client without a decision, such as after closing: nothing is served then. */
+    /** Reports limits to a client without a decision, such as after closing: nothing is served then. */
     readonly unserved: (now: Moment) => LimitReport
 
     /** Returns further header fields for a report to a client. */
@@ -330,7 +336,7 @@ export class RateLimiter extends Context.Service<
      */
     readonly mode: (answers: boolean) => Effect.Effect<LimitMode>
 
-    /** The ids of the keys that this process has suspended, at most 10,000. */
+    /** The ids of keys suspended by this process, at most 10,000. */
     readonly suspended: Effect.Effect<ReadonlyArray<ApiKeyId>>
   }
 >()("@tenure/core/RateLimiter") {
@@ -340,7 +346,7 @@ export class RateLimiter extends Context.Service<
     Layer.effect(RateLimiter, makeRateLimiter(settings))
 }
 
-/** The policies of the buckets. Without a limit for addresses, that of keys stands in for it. */
+/** The buckets' policies. Without a limit for addresses, the key limit stands in for it. */
 const policiesOf = ({ burst, perAddress, perKey }: RateLimiterSettings): BucketPolicies => ({
   key: perKey,
   address: perAddress === false ? perKey : perAddress,
@@ -361,8 +367,8 @@ const makeRateLimiter = Effect.fnUntraced(function* (settings: RateLimiterSettin
   const inProcess = makeInProcessRateLimits()
 
   /**
-   * Refuses a request. That counts against the key, which may suspend it, if one of its own buckets is
-   * empty: others may have emptied that of the address.
+   * Refuses a request. The refusal counts against the key, and may suspend it, if one of its own
+   * buckets is empty: other clients may have emptied the address's bucket.
    */
   const refuseClient = (
     { keyId }: LimitedClient,
@@ -388,7 +394,7 @@ const makeRateLimiter = Effect.fnUntraced(function* (settings: RateLimiterSettin
     return empty === undefined ? undefined : refuseClient(client, empty, now)
   }
 
-  /** Decides on a request by what a store has taken for it. */
+  /** Decides on a request by the store's take. */
   const decide = (client: LimitedClient, take: TakeResult, now: Moment): LimitDecision => {
     const empty = emptyBuckets.record(client, take, toMicros(now.tick))
     return take.admitted || empty === undefined
@@ -433,8 +439,8 @@ const makeRateLimiter = Effect.fnUntraced(function* (settings: RateLimiterSettin
     })
 
   /**
-   * Counts a request for its key alone. Under the policy of the key, and named like it, the bucket of the
-   * address is always as full as that of the key.
+   * Counts a request for its key alone. Under the key's policy and name, the address's bucket is always
+   * as full as the key's.
    */
   const takeOfKey = (keyId: ApiKeyId | undefined): Effect.Effect<LimitDecision> =>
     keyId === undefined

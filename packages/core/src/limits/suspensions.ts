@@ -1,4 +1,4 @@
-/** Suspensions of API keys whose requests are refused too often. */
+/** Suspends API keys after too many refused requests. */
 
 import { makeLruCache } from "../base/lru-cache.ts"
 import * as Setting from "../base/setting.ts"
@@ -7,9 +7,9 @@ import type { ApiKeyId } from "../base/values.ts"
 
 /** When a key is suspended, and for how long. */
 export const suspensionOptions = Setting.object({
-  /** Refusals that lead to a suspension. Default: `50`. */
+  /** Refusals before a suspension. Default: `50`. */
   refusals: Setting.withDefault(Setting.integer({ most: 10_000 }), 50),
-  /** The time within which those refusals must fall. Default: `"10 minutes"`. */
+  /** The time span for these refusals. Default: `"10 minutes"`. */
   within: Setting.withDefault(Setting.duration(), "10 minutes"),
   /** How long a suspension lasts. Default: `"10 minutes"`. */
   duration: Setting.withDefault(Setting.duration(), "10 minutes"),
@@ -21,16 +21,16 @@ export interface SuspensionOptions extends Setting.InputOf<typeof suspensionOpti
 /** The options as the library uses them. */
 export interface SuspensionSettings extends Setting.OutputOf<typeof suspensionOptions> {}
 
-/** Counts refusals and suspends keys. All times are by the monotonic clock of this process. */
+/** Counts refusals and suspends keys. All times are by this process's monotonic clock. */
 export interface Suspensions {
-  /** Returns when the suspension of a key ends, if it is suspended at `now`. */
+  /** Returns when a key's suspension ends, if it is suspended at `now`. */
   readonly until: (keyId: ApiKeyId, now: Micros) => Micros | undefined
   /**
-   * Counts a refusal. Returns when the suspension of the key ends, if it is suspended now. Refusals
-   * during a suspension do not count.
+   * Counts a refusal. Returns when the key's suspension ends, if it is suspended now. Refusals during a
+   * suspension do not count.
    */
   readonly refuse: (keyId: ApiKeyId, now: Micros) => Micros | undefined
-  /** Returns the keys that are suspended at `now`. */
+  /** Returns the keys suspended at `now`. */
   readonly suspended: (now: Micros) => ReadonlyArray<ApiKeyId>
 }
 
@@ -41,9 +41,9 @@ export const noSuspensions: Suspensions = {
   suspended: () => [],
 }
 
-/** A key whose requests were refused. */
+/** A key with refused requests. */
 interface Offender {
-  /** When the latest refusals were: a ring in which the next one overwrites the oldest. */
+  /** The times of the latest refusals: a ring in which the next one overwrites the oldest. */
   readonly refusals: Array<Micros>
   next: number
   /** When its suspension ends, if it was suspended. */
@@ -53,7 +53,7 @@ interface Offender {
 // Only existing keys can be offenders, so strangers cannot fill this.
 const maxOffenders = 10_000
 
-/** Adds a refusal to the ring, and tells whether it holds `limit` refusals of the time `within`. */
+/** Adds a refusal to the ring, and tells whether it holds `limit` refusals within the time `within`. */
 const addRefusal = (one: Offender, now: Micros, limit: number, within: Micros): boolean => {
   one.refusals[one.next] = now
   one.next = (one.next + 1) % limit
@@ -61,14 +61,14 @@ const addRefusal = (one: Offender, now: Micros, limit: number, within: Micros): 
   return oldest !== undefined && now - oldest <= within
 }
 
-/** Makes the counters, which this process keeps for itself. */
+/** Makes the counters. This process keeps them for itself. */
 export const makeSuspensions = (settings: SuspensionSettings): Suspensions => {
   const { refusals: limit } = settings
   const within = toMicros(settings.within)
   const duration = toMicros(settings.duration)
   const offenders = makeLruCache<ApiKeyId, Offender>(maxOffenders)
 
-  /** Returns a known offender. A suspension that is over leaves nothing behind. */
+  /** Returns a known offender. An expired suspension leaves nothing behind. */
   const find = (keyId: ApiKeyId, now: Micros): Offender | undefined => {
     const one = offenders.get(keyId)
     if (one?.suspendedUntil === undefined || now < one.suspendedUntil) return one
