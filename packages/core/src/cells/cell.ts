@@ -8,7 +8,7 @@ import type { MembershipStore } from "../memberships/store.ts"
 import type { Outbox } from "../webhooks/outbox.ts"
 import type { WebhookStore } from "../webhooks/store.ts"
 
-/** The stores of a cell. */
+/** A cell's stores. */
 export interface Cell {
   /** Its name in logs and metrics. */
   readonly name: string
@@ -18,14 +18,14 @@ export interface Cell {
   readonly feed: FeedStore["Service"]
 }
 
-/** The home's stores that cells need. */
+/** The home's stores needed by cells. */
 export interface HomeStores {
   /** Has all projects by their ids, without memberships. */
   readonly memberships: MembershipStore["Service"]
   readonly apiKeys: ApiKeyStore["Service"]
 }
 
-/** The cells of the stores, for those who look at each by itself. By default, there are none. */
+/** The stores' cells, to inspect each by itself. By default, there are none. */
 export const Cells = Context.Reference<ReadonlyArray<Cell>>("@tenure/core/Cells", {
   defaultValue: () => [],
 })
@@ -33,8 +33,8 @@ export const Cells = Context.Reference<ReadonlyArray<Cell>>("@tenure/core/Cells"
 const encoder = new TextEncoder()
 
 /**
- * Returns the number of the cell of a project, counted from 0: the hash FNV-1a of its id, of 32 bits, modulo the
- * number of cells. It must never change, because projects stay in their cells.
+ * Returns a project's cell number, counted from 0: its id's 32-bit FNV-1a hash modulo the cell count.
+ * It must never change, because projects stay in their cells.
  *
  * @see http://www.isthe.com/chongo/tech/comp/fnv/
  */
@@ -44,7 +44,7 @@ export const cellNumber = (projectId: ProjectId, count: number): number => {
   return (hash >>> 0) % count
 }
 
-/** Divides a number into shares that differ by one at most, the larger ones first. */
+/** Divides a number into shares differing by one at most, the larger ones first. */
 export const shareEvenly = (total: number, count: number): ReadonlyArray<number> =>
   Array.from({ length: count }, (_, index) => Math.ceil((total - index) / count))
 

@@ -1,18 +1,19 @@
 /**
- * The stores of several cells, as if they were one.
+ * Presents several cells' stores as one store.
  *
- * Everything of a project is in its cell: memberships, webhooks, events and deliveries, audit trail, and the answers to
- * idempotency keys of its changes. So each change stays one statement in one database. The home has what belongs to no
- * project: API keys, tickets, limits, and the audit trail of projects and keys. It has all projects as well, without
- * anything of them, so that keys can open them and lists have one order and one cursor.
+ * A project's data is in its cell: memberships, webhooks, events and deliveries, audit trail, and the
+ * responses to its changes' idempotency keys. So each change stays one statement in one database. The
+ * home has the data outside projects: API keys, tickets, limits, and the audit trail for projects and
+ * keys. It has all project ids as well, without their data, so that keys can give access to them and
+ * lists have one order and one cursor.
  *
- * - **Projects** are created in their cell, then in the home, and deleted in the opposite order, so that no key opens a
- *   project that is created again. Either can be repeated after a crash.
- * - **Deliveries** are claimed from all cells at the same time, an equal share of each; shares that are not used go to
- *   the others, in turns. A claim is settled where its project is.
- * - **The feed** has a history for each cell, which is read apart.
- * - **A cell that does not answer** fails the requests for its projects. Without the home, nobody can be authenticated
- *   beyond what is cached.
+ * - **Projects** are created in their cell, then in the home, and deleted in the opposite order, so
+ *   that no key has access to a project created again. Either can be repeated after a crash.
+ * - **Deliveries** are claimed from all cells at the same time, an equal share from each; unused shares
+ *   go to the others, in turns. A claim is settled in its project's cell.
+ * - **The feed** has a separate history for each cell.
+ * - **A cell that does not answer** fails the requests for its projects. Without the home, only cached
+ *   API keys can be authenticated.
  */
 
 import * as Context from "effect/Context"
@@ -45,10 +46,10 @@ import {
 import { type KeyUse, WebhookStore } from "../webhooks/store.ts"
 import { type Cell, Cells, type HomeStores, cellNumber, rotate, shareEvenly } from "./cell.ts"
 
-/** All cells, in the order of their numbers. */
+/** All cells, ordered by number. */
 export type AllCells = readonly [Cell, ...ReadonlyArray<Cell>]
 
-/** Returns the cell of a project. */
+/** Returns a project's cell. */
 const cellOf = (all: AllCells, projectId: ProjectId): Cell =>
   all[cellNumber(projectId, all.length)] ?? all[0]
 
@@ -58,7 +59,10 @@ const nothingToAnnounce: SweepResult = { events: [], isMore: false, nextDueMilli
 const lesser = (one: number | undefined, other: number | undefined): number | undefined =>
   one === undefined || other === undefined ? undefined : Math.min(one, other)
 
-/** The part of `MembershipStore` that announces ends. A cell that does not answer is left out, unless all are silent. */
+/**
+ * The part in `MembershipStore` for announcements. A cell that does not answer is left out, unless all
+ * fail.
+ */
 const makeExpiry = (
   home: ExpiryStore | undefined,
   all: AllCells,
@@ -81,7 +85,7 @@ const makeExpiry = (
   const watchCell = (cell: Cell) =>
     Effect.map(cell.memberships.expiry?.watch(leads) ?? Effect.void, () => watched.add(cell))
 
-  /** Sweeps a cell, which is watched before. */
+  /** Sweeps a cell, after starting its watch. */
   const sweepCell = (cell: Cell, limit: number, decide: DecideAnnouncement) => {
     const sweep = cell.memberships.expiry?.sweep(limit, decide) ?? Effect.succeed(nothingToAnnounce)
     return (watched.has(cell) ? sweep : Effect.andThen(watchCell(cell), sweep)).pipe(
@@ -96,7 +100,8 @@ const makeExpiry = (
       Effect.suspend(() => {
         leads = given
         watched.clear()
-        // A cell that is down is watched by the first sweep that reaches it. The home remembers since when.
+        // A cell now down is watched by the first sweep to reach it. The home records the watch's
+        // beginning.
         const watch = Effect.forEach(all, (cell) => Effect.ignore(watchCell(cell)), {
           concurrency: "unbounded",
         })
@@ -110,7 +115,7 @@ const makeExpiry = (
       let failure: Exit.Exit<SweepResult, StoreUnavailable> | undefined
       let silent = 0
       for (const cell of rotate(all, turn++)) {
-        // Whether the others have any, the next sweep finds out, which begins with another.
+        // The next sweep begins with another cell, and finds events in the others.
         if (events.length === limit) return { events, isMore: true }
         const exit = yield* sweepCell(cell, limit - events.length, decide)
         if (Exit.isSuccess(exit)) {
@@ -132,7 +137,7 @@ const makeExpiry = (
 
 type Memberships = MembershipStore["Service"]
 
-/** What a deletion has done in the home or in the cell of a project: nothing, if it is not there. */
+/** A deletion's result in the home or in the project's cell: nothing, if the project is not there. */
 const ifThere = (deletion: ReturnType<Memberships["deleteProject"]>) =>
   Effect.catchTag(deletion, "ProjectNotFound", () => Effect.succeed("absent" as const))
 
@@ -156,7 +161,7 @@ const makeCellMemberships = (
     return new Map(found.flat().map((summary) => [summary.id, summary]))
   })
 
-  /** Adds the names of keys, which are in the home. */
+  /** Adds the keys' names from the home. */
   const named = Effect.fnUntraced(function* (rows: ReadonlyArray<AuditRow>) {
     const ids = new Set(rows.flatMap(({ origin: { keyId } }) => keyId ?? []))
     if (ids.size === 0) return rows
@@ -173,7 +178,7 @@ const makeCellMemberships = (
 
     createProject: Effect.fnUntraced(function* (projectId, context) {
       const { idempotency } = context
-      // A key of another request must be refused before anything is created.
+      // Another request's key must be refused before anything is created.
       const known =
         idempotency === undefined ? undefined : yield* home.recall(idempotency, undefined)
       if (known !== undefined) return known
@@ -184,13 +189,14 @@ const makeCellMemberships = (
     deleteProject: Effect.fnUntraced(function* (projectId, context) {
       const { idempotency } = context
       const own = on(projectId)
-      // A key of another request must be refused before anything is removed.
+      // Another request's key must be refused before anything is removed.
       if (idempotency !== undefined) yield* own.recall(idempotency, undefined)
-      // From the home first: no key may open a project that is created again.
+      // From the home first: no key may have access to a project created again.
       const fromHome = yield* ifThere(home.deleteProject(projectId, context))
       const fromCell = yield* ifThere(own.deleteProject(projectId, context))
       if (fromCell !== "absent") return fromCell
-      // Of several deletions at the same time, that of the cell counts. A repetition may find nothing there.
+      // If several deletions run at the same time, the cell's counts. A repetition may find nothing
+      // there.
       if (fromHome === "absent" || fromHome === undefined)
         return yield* new ProjectNotFound({ projectId })
       return fromHome
@@ -201,7 +207,7 @@ const makeCellMemberships = (
     listProjects: Effect.fnUntraced(function* (page) {
       const listed = yield* home.listProjects(page)
       const summaries = yield* summariesOf(listed.map(({ id }) => id))
-      // One that is just being created may be in the home alone.
+      // A project may be in the home alone while it is being created.
       return listed.map((project) => summaries.get(project.id) ?? project)
     }),
 
@@ -235,7 +241,7 @@ const makeCellMemberships = (
   }
 }
 
-/** Asks all cells. Returns what those that answer say, and fails if none does. */
+/** Asks all cells. Returns the available answers, and fails if there are none. */
 const askAnswering = <A, E>(
   all: AllCells,
   ask: (cell: Cell) => Effect.Effect<A, E>,
@@ -254,7 +260,7 @@ const askAnswering = <A, E>(
 
 type Options = Parameters<Outbox["Service"]["claim"]>[0]
 
-// After how long a cell that did not answer is asked again.
+// The pause before asking a cell again after it did not answer.
 const retryMillis = 250
 
 // How many changes wait for the dispatcher; then the cells wait.
@@ -267,7 +273,7 @@ const failingOf = (claims: ReadonlyArray<Claim>): number => claims.filter(isFail
 const sooner = (one: number | undefined, other: number | undefined): number | undefined =>
   one === undefined || other === undefined ? (one ?? other) : Math.min(one, other)
 
-/** What a cell may give, and what it has given so far. */
+/** A cell's share in a claim, and its deliveries claimed so far. */
 interface Turn {
   readonly cell: Cell
   readonly limit: number
@@ -323,20 +329,20 @@ const sum = (all: ReadonlyArray<Backlog>, most: number): Backlog => ({
   ),
 })
 
-/** Adds up the minutes of all cells. Their clocks may be in different minutes. */
+/** Adds up all cells' minutes. Their clocks may be in different minutes. */
 const sumMinutes = (all: ReadonlyArray<ReadonlyArray<ActivityCell>>): ReadonlyArray<ActivityCell> =>
   fillCells(lastHour, Math.max(...all.map((minutes) => minutes.at(-1)?.at ?? 0)), all.flat())
 
-/** Tells of changes of the outboxes of some cells, as `nextChange` of an outbox does. */
+/** Reports changes in some cells' outboxes, as an outbox's `nextChange` does. */
 export interface CellChanges {
-  /** What logs call it. */
+  /** Its name in logs. */
   readonly name: string
   readonly next: Effect.Effect<OutboxChange, StoreUnavailable>
 }
 
 /**
- * Makes the port `Outbox`. Each cell keeps its own promises; they share what a process claims. Watches the changes of
- * all for as long as the scope is open.
+ * Makes the port `Outbox`. Each cell keeps its own guarantees; they share a process's claims. Watches
+ * all cells' changes while the scope is open.
  */
 const makeCellOutbox = Effect.fnUntraced(function* (
   all: AllCells,
@@ -353,7 +359,10 @@ const makeCellOutbox = Effect.fnUntraced(function* (
 
   const on = (projectId: ProjectId) => cellOf(all, projectId).outbox
 
-  /** Claims from a cell. One that does not answer has nothing for now, and keeps no other waiting for long. */
+  /**
+   * Claims from a cell. A cell that does not answer yields nothing for now, and keeps no other waiting
+   * for long.
+   */
   const claimFrom = (cell: Cell, options: Options): Effect.Effect<ClaimResult> =>
     options.limit <= 0
       ? Effect.succeed(nothingClaimed)
@@ -385,7 +394,7 @@ const makeCellOutbox = Effect.fnUntraced(function* (
     )
   }
 
-  /** Claims what the others have left from those whose share was too small, one after the other. */
+  /** Claims unused shares from cells with too small a share, one after the other. */
   const claimRest = Effect.fnUntraced(function* (turns: ReadonlyArray<Turn>, options: Options) {
     const claims = turns.flatMap(({ claimed }) => claimed.claims)
     let limit = options.limit - claims.length
@@ -421,7 +430,7 @@ const makeCellOutbox = Effect.fnUntraced(function* (
   }
 
   return {
-    // Of all: whether one answers, its metrics tell.
+    // Across all cells: each cell's metrics tell whether it answers.
     ping: Effect.asVoid(askAnswering(all, ({ outbox }) => outbox.ping)),
 
     publish: (event, ...rest) => on(event.projectId).publish(event, ...rest),
@@ -464,7 +473,7 @@ const makeCellOutbox = Effect.fnUntraced(function* (
   }
 })
 
-/** Makes the port `FeedStore`: each cell has a history of its own. */
+/** Makes the port `FeedStore`: each cell has its own history. */
 const makeCellFeed = (all: AllCells): FeedStore["Service"] => {
   const on = (projectId: ProjectId) => cellOf(all, projectId).feed
   return {
@@ -487,8 +496,8 @@ const makeCellWebhooks = (all: AllCells): WebhookStore["Service"] => {
             Effect.sync(() => keyUses.set(cell, uses)),
           ),
         ),
-        // Cells may have other keys under the same id, so that each is judged by itself. During an outage of one, its
-        // last answer holds.
+        // Cells may have other keys under the same id, so each is judged by itself. During a cell's
+        // outage, its last answer holds.
         () => all.flatMap((cell) => keyUses.get(cell) ?? []),
       ),
     add: (webhook, ...rest) => on(webhook.projectId).add(webhook, ...rest),
@@ -503,11 +512,11 @@ const makeCellWebhooks = (all: AllCells): WebhookStore["Service"] => {
 }
 
 /**
- * Makes the stores of cells, for as long as the scope is open.
+ * Makes the cells' stores, open as long as the scope.
  *
- * @param given.home - has what belongs to no project, and the names of all projects
- * @param given.cells - all cells, in the order of their numbers
- * @param given.changes - what tells of changes in the outboxes, of each cell or of some together
+ * @param given.home - has the data outside projects, and all projects' names
+ * @param given.cells - all cells, ordered by number
+ * @param given.changes - reports changes in the outboxes, for each cell or for some together
  */
 export const makeCellStores = Effect.fnUntraced(function* ({
   cells,
