@@ -1,4 +1,4 @@
-/** The HTTP side of a host: requests, responses, and other handlers that can be mounted. */
+/** A host's HTTP side: requests, responses, and other mountable handlers. */
 
 export {
   headerValues,

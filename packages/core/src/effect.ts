@@ -1,4 +1,4 @@
-/** Tenure for hosts that use Effect: the layer and the services. */
+/** Tenure for Effect hosts: the layer and the services. */
 
 export { feedStream } from "./events/feed-stream.ts"
 export { Feed } from "./events/feed.ts"

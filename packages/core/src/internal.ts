@@ -1,4 +1,4 @@
-/** For the packages of this repository, in the same version. Nothing here is stable. */
+/** For this repository's packages, in the same version. Nothing here is stable. */
 
 export * as Setting from "./base/setting.ts"
 export { parseAddress } from "./base/address.ts"

@@ -1,4 +1,4 @@
-/** The documents of the API: OpenAPI and AsyncAPI. */
+/** The API's documents: OpenAPI and AsyncAPI. */
 
 export { printAsyncApi } from "./openapi/asyncapi.ts"
 export { Api, Authorization, openApi } from "./openapi/document.ts"

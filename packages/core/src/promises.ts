@@ -73,9 +73,9 @@ export interface Promises extends Mountable, Connectable, PromisedServices {
    *
    * Besides a method's own errors, its promise rejects with `TransactionFailed` if a statement fails:
    * the host then has to roll back. It rejects with `NoTransaction` if no transaction is open, and with
-   * `WrongServer` if it is on another server than the project, of several. After
-   * all other errors, the transaction can continue. Throws `TransactionsUnsupported` if the stores do
-   * not support this: those from `tenure/postgres` do. Throws `InvalidInput` for another connection.
+   * `WrongServer` if there are several servers and it is on another than the project. After all other
+   * errors, the transaction can continue. Throws `TransactionsUnsupported` if the stores do not support
+   * this: those from `tenure/postgres` do. Throws `InvalidInput` for another connection.
    *
    * @param connection - a client from `pg`, or the result of a function in `tenure/within`
    * @example
@@ -131,7 +131,7 @@ export interface Promises extends Mountable, Connectable, PromisedServices {
    */
   readonly activity: () => Promise<ActivityReport>
   /**
-   * Returns all metrics of this process in Prometheus's text format. Rejects with `InvalidInput` if the
+   * Returns all this process's metrics in Prometheus's text format. Rejects with `InvalidInput` if the
    * option `metrics` is off, and with `StoreUnavailable` after Tenure is closed.
    * @example
    * ```ts
@@ -152,10 +152,10 @@ export interface Promises extends Mountable, Connectable, PromisedServices {
   readonly metrics: () => Promise<string>
 }
 
-/** A method of the host's. */
+/** A host's method. */
 type Callable = (...args: never) => unknown
 
-/** Takes note of the frames below a function. V8 formats them only if somebody asks. */
+/** Captures the frames below a function. V8 formats them only when they are read. */
 interface Capturing {
   readonly captureStackTrace: (target: object, above: Callable) => void
 }
@@ -163,12 +163,12 @@ interface Capturing {
 const isCapturing = (given: object): given is Capturing =>
   "captureStackTrace" in given && Predicate.isFunction(given.captureStackTrace)
 
-/** The frames of a call, and perhaps a line before them. */
+/** A call's frames, and perhaps a line before them. */
 interface CallSite {
   readonly stack?: unknown
 }
 
-/** Returns where a method was called, which is running. Elsewhere than in V8, nothing may be known. */
+/** Returns the running method's call site. Outside V8, nothing may be known. */
 const callSiteOf = (method: Callable): CallSite => {
   const site = {}
   const engine: object = Error
@@ -179,7 +179,7 @@ const callSiteOf = (method: Callable): CallSite => {
 const firstFrame = "\n    at "
 
 /**
- * Has the stack of an error of the domain begin where the method was called, in place of where the library noticed it.
+ * Makes a domain error's stack begin at the method's call site, in place of the library's own frames.
  * Other errors are bugs, and stay as they are.
  */
 export const atCallSite = (error: unknown, { stack: frames }: CallSite): unknown => {
@@ -198,7 +198,7 @@ export const atCallSite = (error: unknown, { stack: frames }: CallSite): unknown
   return error
 }
 
-/** Runs a function of the host's that is called now. Its errors of the domain have the stack of this call. */
+/** Runs a host's function called now. Its domain errors have this call's stack. */
 export const fromCallSite = <A>(method: Callable, run: () => Promise<A>): Promise<A> => {
   const site = callSiteOf(method)
   return run().catch((error: unknown) => {
@@ -206,7 +206,7 @@ export const fromCallSite = <A>(method: Callable, run: () => Promise<A>): Promis
   })
 }
 
-/** Returns the error of a call. What a function of the host has thrown keeps its stack. */
+/** Returns a call's error. An error thrown by a host's function keeps its stack. */
 const failureOf = (cause: Cause.Cause<unknown>, site: CallSite): unknown => {
   const error = Cause.squash(cause)
   return Cause.hasFails(cause) ? atCallSite(error, site) : error
@@ -215,9 +215,10 @@ const failureOf = (cause: Cause.Cause<unknown>, site: CallSite): unknown => {
 const failClosed = () => Effect.fail(new StoreUnavailable({ cause: closing }))
 
 /**
- * Runs an effect as a promise. It rejects with the effect's error, whose stack begins where the method was called.
+ * Runs an effect as a promise. It rejects with the effect's error. Its stack begins at the method's
+ * call site.
  *
- * @param method - the method of the host's that is running
+ * @param method - the running method, called by the host
  */
 const run = <A, E>(
   start: StartCall,
@@ -245,7 +246,7 @@ const responseOf: (exit: Exit.Exit<ApiResponse, unknown>) => ApiResponse = Exit.
   onFailure: () => defective,
 })
 
-/** Runs the effect of a method. */
+/** Runs a method's effect. */
 type RunCall = <A, E>(effect: Effect.Effect<A, E>, method: Callable) => Promise<A>
 
 type Method = (...args: ReadonlyArray<never>) => Effect.Effect<unknown, unknown>

@@ -1,4 +1,4 @@
-/** The storage ports, their types, and the rules that stores share. */
+/** The storage ports, their types, and the rules shared by stores. */
 
 export {
   IdempotencyInProgress,

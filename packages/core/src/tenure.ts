@@ -1,4 +1,4 @@
-/** Tenure as a whole: a layer for hosts that use Effect, and promises for all others. */
+/** Tenure as a whole: a layer for Effect hosts, and promises for all others. */
 
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -108,7 +108,7 @@ export type StorePorts =
 /** The services. */
 export type Services = CalledServices | Tickets | Listeners | RateLimiter
 
-/** The options of webhooks and their deliveries. */
+/** Options for webhooks and their deliveries. */
 export interface WebhookOptions
   extends
     WebhooksOptions,
@@ -133,7 +133,7 @@ const transport = Setting.guarded<Transport>(
 )
 
 const parts = Setting.object({
-  /** The rate limits, and what follows if a client keeps exceeding them. */
+  /** The rate limits, and suspensions for clients that keep exceeding them. */
   rateLimits: Setting.withDefault<RateLimiterOptions, RateLimiterSettings>(rateLimiterOptions, {}),
   /** Webhooks and their deliveries. */
   webhooks: Setting.withDefault<WebhookOptions, Setting.OutputOf<typeof webhookOptions>>(
@@ -141,13 +141,13 @@ const parts = Setting.object({
     {},
   ),
   /**
-   * Sends the notifications. By default, the `fetch` of the runtime does. On Node, pass `nodeTransport`
-   * of `tenure/node`, which checks the addresses that it connects to.
+   * Sends the notifications. By default, the runtime's `fetch` does. On Node, pass `nodeTransport` from
+   * `tenure/node`: it checks the addresses it connects to.
    */
   transport: Setting.withDefault(transport, WebhookTransport.layerFetch),
 })
 
-/** The options of Tenure, as a host passes them. */
+/** Tenure's options, as a host passes them. */
 export interface TenureOptions
   extends
     HandlerOptions,
@@ -159,7 +159,7 @@ export interface TenureOptions
     MetricsOptions,
     Setting.InputOf<typeof parts> {}
 
-/** The options of Tenure. */
+/** Tenure's options. */
 export const tenureOptions = Setting.object({
   ...handlerOptions.fields,
   ...membershipsOptions.fields,
@@ -172,8 +172,8 @@ export const tenureOptions = Setting.object({
 })
 
 /**
- * The services on the stores of the context. Dispatches deliveries until the layer is closed. Fails
- * with `InvalidInput` if an option is invalid.
+ * The services on the context's stores. Dispatches deliveries until the layer is closed. Fails with
+ * `InvalidInput` if an option is invalid.
  *
  * @example
  * ```ts
@@ -239,8 +239,8 @@ const transactions: Layer.Layer<never> = Layer.effectContext(
 )
 
 /**
- * Whether requests can be answered: every store that they need answers and accepts changes. The store
- * of rate limits counts only if `rateLimits.onStoreFailure` is `"closed"`.
+ * Whether requests can be answered: every required store answers and accepts changes. The rate limits'
+ * store counts only if `rateLimits.onStoreFailure` is `"closed"`.
  *
  * @example
  * ```ts
@@ -263,15 +263,15 @@ export const isReady: Effect.Effect<boolean, never, Readiness> = Effect.flatMap(
 )
 
 /**
- * Sends the notifications that are due, as `flush` of `createTenure` does. Fails with `InvalidInput` if
- * the timeout is invalid, and with `StoreUnavailable` if the store does not answer.
+ * Sends due notifications, as `createTenure`'s `flush` does. Fails with `InvalidInput` if the timeout
+ * is invalid, and with `StoreUnavailable` if the store does not answer.
  */
 export const flushDeliveries = (
   given?: FlushOptions,
 ): Effect.Effect<number, InvalidInput | StoreUnavailable, Dispatcher> =>
   Effect.flatMap(Dispatcher, (dispatcher) => dispatcher.flush(given))
 
-/** Returns the services of an Effect host with promises, for example to mount them with an adapter. */
+/** Returns an Effect host's services with promises, for example to mount them with an adapter. */
 export const promisesFromEffect: Effect.Effect<Promises, never, Services> = Effect.flatMap(
   Effect.context<Services>(),
   (services) =>
@@ -282,9 +282,9 @@ export const promisesFromEffect: Effect.Effect<Promises, never, Services> = Effe
 
 const closingTimeout = "5 seconds"
 
-/** Closes a scope. Leaves it behind if that takes too long. */
+/** Closes a scope. Leaves it behind if closing takes too long. */
 const closeInTime = Effect.fnUntraced(function* (scope: Scope.Closeable) {
-  // At once, since the timers of the runtime may be those of a test, which stand still.
+  // At once, because a test may have replaced the runtime's timers with fake ones.
   const closing = yield* Effect.forkDetach(Scope.close(scope, Exit.void), {
     startImmediately: true,
   })
@@ -295,20 +295,22 @@ const closeInTime = Effect.fnUntraced(function* (scope: Scope.Closeable) {
 /** Tenure as `createTenure` returns it. */
 export interface Tenure extends Promises {
   /**
-   * Waits up to 10 seconds for the calls under way, stops dispatching, and closes the stores, for
-   * which it waits up to 5 seconds. Further calls return the same promise. Later requests are answered
-   * 503, and later calls of the services reject with `StoreUnavailable`. Rejects only if a store fails
-   * to close.
+   * Waits up to 10 seconds for the calls under way, stops dispatching, and closes the stores, waiting
+   * for up to 5 seconds. Further calls return the same promise. Later requests are answered 503, and
+   * later calls to the services reject with `StoreUnavailable`. Rejects only if a store fails to close.
    */
   readonly close: () => Promise<void>
 }
 
-/** Where Tenure keeps everything: pass it to `createTenure` as `stores`. An app of Effect provides it as a layer. */
+/**
+ * Storage for all of Tenure's data: pass it to `createTenure` as `stores`. An Effect app provides it as
+ * a layer.
+ */
 export interface Store<Failure = InvalidInput> extends Layer.Layer<StorePorts, Failure> {}
 
 /**
- * A store of all ports, or an array of stores. The first store of the array provides all ports. Each
- * later one replaces the ports that it provides, and may use the services of those before it.
+ * A store with all ports, or an array of stores. The first store in the array provides all ports. Each
+ * later one replaces the ports it provides, and may use earlier stores' services.
  */
 export type StoreLayers<Provided = never> =
   | Layer.Layer<StorePorts | Provided, unknown>
@@ -331,37 +333,33 @@ const combine = (stores: StoreLayers): Layer.Layer<StorePorts, unknown> => {
   )
 }
 
-/** The options of `make`, as a host passes them. */
+/** Options for `make`, as a host passes them. */
 export interface CreateTenureOptions<Provided = never> extends TenureOptions {
   /**
-   * The store, for example `memory()` of `tenure/memory`, or an array in which a later store replaces
-   * ports of an earlier one.
+   * The store, for example `memory()` from `tenure/memory`, or an array in which a later store replaces
+   * an earlier one's ports.
    */
   readonly stores: StoreLayers<Provided>
-  /**
-   * Takes what Tenure logs, for example `pino()` or `app.log` of Fastify. Default: the console.
-   */
+  /** Receives Tenure's log, for example `pino()` or Fastify's `app.log`. Default: the console. */
   readonly logger?: HostLogger | undefined
   /**
-   * Makes a span of each request, each call of a store and each attempt to deliver an event, for example
-   * `trace.getTracer("tenure")` of `@opentelemetry/api`. By default, there are none.
+   * Makes a span for each request, each store call and each delivery attempt, for example
+   * `trace.getTracer("tenure")` from `@opentelemetry/api`. By default, there are none.
    */
   readonly tracer?: HostTracer | undefined
 }
 
-/** The options of `make`. */
+/** Options for `make`. */
 export const createTenureOptions = Setting.object({
   stores: Setting.custom<StoreLayers, Layer.Layer<StorePorts, unknown>>(
     "a store, such as memory() of tenure/memory, or an array of stores",
     (given) => (areStores(given) ? combine(given) : undefined),
   ),
-  /**
-   * Takes what Tenure logs, for example `pino()` or `app.log` of Fastify. Default: the console.
-   */
+  /** Receives Tenure's log, for example `pino()` or Fastify's `app.log`. Default: the console. */
   logger: Setting.optional(hostLoggerOption),
   /**
-   * Makes a span of each request, each call of a store and each attempt to deliver an event, for example
-   * `trace.getTracer("tenure")` of `@opentelemetry/api`. By default, there are none.
+   * Makes a span for each request, each store call and each delivery attempt, for example
+   * `trace.getTracer("tenure")` from `@opentelemetry/api`. By default, there are none.
    */
   tracer: Setting.optional(hostTracerOption),
   ...tenureOptions.fields,
@@ -370,8 +368,8 @@ export const createTenureOptions = Setting.object({
 /**
  * Starts Tenure: opens the stores and begins to dispatch deliveries.
  *
- * @returns Tenure. The promise rejects with `InvalidInput`, which names the option and says what is
- *   valid, if an option is invalid, and with the error of a store that cannot be opened.
+ * @returns Tenure. The promise rejects with `InvalidInput` if an option is invalid: the error names the
+ *   option and describes valid values. It rejects with a store's error if the store cannot be opened.
  * @example
  * ```ts
  * import { createTenure } from "tenure"
@@ -392,7 +390,7 @@ export const createTenure = <Provided = never>(
 /**
  * Starts Tenure as `createTenure` does.
  *
- * @param runtime - the clock, and other services of the runtime to replace
+ * @param runtime - the clock, and other runtime services to replace
  */
 export const startTenure = async <Provided = never>(
   given: CreateTenureOptions<Provided>,
@@ -403,7 +401,7 @@ export const startTenure = async <Provided = never>(
   const services = await Layer.provide(compose(settings), stores).pipe(
     Layer.provideMerge(logger === undefined ? Layer.empty : hostLoggerLayer(logger)),
     Layer.provideMerge(tracer === undefined ? Layer.empty : hostTracerLayer(tracer)),
-    // Two of them in a process count apart.
+    // Two Tenures in one process keep separate metrics.
     Layer.provideMerge(Layer.sync(Metric.MetricRegistry, () => new Map())),
     Layer.buildWithScope(scope),
     Effect.map((built) => Context.merge(built, runtime)),

@@ -1,4 +1,4 @@
-/** The port that sends webhooks, and the address policy that it applies. */
+/** The port for sending webhooks, and its address policy. */
 
 export {
   AddressPolicy,

@@ -1,4 +1,4 @@
-/** Makes the AsyncAPI 3 document of events, from the OpenAPI document. */
+/** Makes the AsyncAPI 3 document for events, from the OpenAPI document. */
 
 import * as Predicate from "effect/Predicate"
 import type {
@@ -9,7 +9,7 @@ import type {
   OpenApiParameter,
 } from "./types.ts"
 
-/** A message object of AsyncAPI. */
+/** An AsyncAPI message object. */
 interface AsyncMessage {
   readonly name: string
   readonly title: string
@@ -20,10 +20,10 @@ interface AsyncMessage {
   readonly examples: ReadonlyArray<{ readonly payload: unknown; readonly headers?: unknown }>
 }
 
-/** The media type of every message. */
+/** Every message's media type. */
 const json = "application/json"
 
-/** Returns an object schema with some of an operation's parameters. */
+/** Returns an object schema with some operation parameters. */
 const objectOf = (parameters: ReadonlyArray<OpenApiParameter>): JsonSchema => ({
   type: "object",
   properties: Object.fromEntries(
@@ -35,7 +35,7 @@ const objectOf = (parameters: ReadonlyArray<OpenApiParameter>): JsonSchema => ({
 const examplesOf = (parameters: ReadonlyArray<OpenApiParameter>) =>
   Object.fromEntries(parameters.map(({ example, name }) => [name, example]))
 
-/** Returns the requests that tell webhooks of events. */
+/** Returns the event notifications sent to webhooks. */
 const notifications = ({ webhooks }: OpenApiDocument): ReadonlyArray<AsyncMessage> =>
   Object.entries(webhooks).flatMap(([name, { post }]) => {
     const content = post?.requestBody?.content[json]
@@ -51,7 +51,7 @@ const eventId: JsonSchema = { type: "string", format: "uuid", description: "The 
 
 const exampleId = "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
 
-/** Returns the message that the feed has for the event of a notification: its id is within. */
+/** Returns a notification's event as a feed message: with its id inside. */
 const fed = ({ examples, name, payload, summary, title }: AsyncMessage): AsyncMessage => ({
   name,
   title,
@@ -74,7 +74,7 @@ const reason: JsonSchema = {
   description: "Why: those after the cursor are not kept any more, or the server has other data.",
 }
 
-/** Tells a stream of events that it cannot go on without a gap. */
+/** Tells a client that its event stream has a gap and ends. */
 const reset: AsyncMessage = {
   name: "reset",
   title: "reset",
@@ -85,7 +85,7 @@ const reset: AsyncMessage = {
   examples: [{ payload: { reason: "cursor_expired" } }],
 }
 
-/** Makes the message for a frame, which has its own type. */
+/** Makes the message for a frame. Each frame has its own type. */
 const frame = (
   name: string,
   summary: string,
@@ -109,7 +109,7 @@ const text = (description: string): JsonSchema => ({ type: "string", description
 
 const cursor = text("The place after all events that came before it: begin after it the next time.")
 
-/** The frames that a client sends. */
+/** Frames sent by a client. */
 const fromClient: ReadonlyArray<AsyncMessage> = [
   frame(
     "subscribe",
@@ -129,9 +129,9 @@ const fromClient: ReadonlyArray<AsyncMessage> = [
 ]
 
 /**
- * Returns the frames that a client gets.
+ * Returns the frames sent to a client.
  *
- * @param events - the messages that the feed has
+ * @param events - the feed's messages
  */
 const toClient = (events: ReadonlyArray<AsyncMessage>): ReadonlyArray<AsyncMessage> => [
   frame(
@@ -169,7 +169,7 @@ const feedPath = "/v2/projects/{project_id}/events"
 
 const refTo = (place: string): JsonReference => ({ $ref: `#/${place}` })
 
-/** A reference of JSON Schema draft 7 has nothing beside it. */
+/** In JSON Schema draft 7, a reference has no siblings. */
 const alone = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(alone)
   if (!Predicate.isObject(value)) return value
@@ -199,7 +199,7 @@ const channel = (name: string, about: Channel, messages: ReadonlyArray<AsyncMess
   ),
 })
 
-/** What Tenure does with messages of a channel. */
+/** Tenure's action on a channel's messages. */
 const operation = (
   action: "receive" | "send",
   on: string,
@@ -223,7 +223,7 @@ const refsIn = (value: unknown): ReadonlyArray<string> =>
     ([, name = ""]) => name,
   )
 
-/** The schemas that a value refers to, and those that they refer to. */
+/** The schemas referenced by a value, directly or indirectly. */
 const schemasOf = (value: unknown, schemas: Readonly<Record<string, JsonSchema>>) => {
   const found = new Set(refsIn(value))
   for (const name of found) for (const other of refsIn(schemas[name])) found.add(other)
@@ -242,7 +242,7 @@ const server = (protocol: string, basePath: string) => ({
  * Prints the document.
  *
  * @param document - the OpenAPI document
- * @param basePath - what precedes `/v2` in every path
+ * @param basePath - the prefix before `/v2` in every path
  */
 export const printAsyncApi = (document: OpenApiDocument, basePath: string): string => {
   const { components, info, paths, tags } = document

@@ -1,4 +1,4 @@
-/** The operations that show how the API is called: they reply without an envelope. */
+/** Operations for the API's documentation: they reply without an envelope. */
 
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
@@ -10,7 +10,7 @@ import { withoutKey } from "./schemas.ts"
 
 const { "docs.asyncDocument": asyncDocument, "docs.document": document, "docs.page": page } = routes
 
-/** The operations that show how the API is called. */
+/** Operations for the API's documentation. */
 export class DocsGroup extends HttpApiGroup.make("docs")
   .add(
     HttpApiEndpoint.make(document.method)("document", document.pattern, {

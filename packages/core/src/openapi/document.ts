@@ -37,23 +37,23 @@ import type {
 
 export { Authorization } from "./schemas.ts"
 
-/** The schemas of a document, by their names. */
+/** A document's schemas, by name. */
 type Schemas = OpenApiDocument["components"]["schemas"]
 
-/** Returns the reference to a part of the document. */
+/** Returns the reference to a component in the document. */
 const refTo = (kind: keyof OpenApiDocument["components"], name: string): JsonReference => ({
   $ref: `#/components/${kind}/${name}`,
 })
 
-/** `HttpApi` numbers the copies of a schema: `Role_2` is `Role`. */
+/** `HttpApi` numbers a schema's copies: `Role_2` is `Role`. */
 const nameOfCopy = (name: string): string => name.replace(/_\d+$/, "")
 
-/** Whether a value is an object, which may be a schema. */
+/** Whether a value is an object, possibly a schema. */
 const isRecord = (value: unknown): value is JsonSchema =>
   Predicate.isObject(value) && !Array.isArray(value)
 
 /**
- * Simplifies what `HttpApi` made of a schema. Objects may have further properties, so that a later
+ * Simplifies a schema or a part made by `HttpApi`. Objects may have further properties, so that a later
  * version of the API can add some; and a reference may have a description beside it.
  */
 const simplify = (value: unknown): unknown => {
@@ -71,13 +71,13 @@ const simplify = (value: unknown): unknown => {
   )
 }
 
-/** Simplifies a schema that `HttpApi` has made. */
+/** Simplifies a schema made by `HttpApi`. */
 const schemaOf = (value: unknown): JsonSchema => {
   const schema = simplify(value)
   return isRecord(schema) ? schema : {}
 }
 
-/** Simplifies schemas, and leaves out copies, which must be equal to what they are copies of. */
+/** Simplifies schemas, and leaves out copies. Each copy must equal its original. */
 const withoutCopies = (given: OpenApi.OpenAPIComponents["schemas"]): Schemas => {
   const all = Object.entries(given).map(
     ([name, schema]) => [nameOfCopy(name), schemaOf(schema)] as const,
@@ -105,9 +105,9 @@ const resolve = (schema: JsonSchema, schemas: Readonly<Record<string, JsonSchema
 }
 
 /**
- * Makes the function that makes an example of a schema.
+ * Makes the function that makes a schema's example.
  *
- * @param schemas - the schemas that others refer to
+ * @param schemas - the referenced schemas
  * @param withOptional - whether objects have their optional properties
  */
 const makeExample = (
@@ -156,7 +156,7 @@ const makeExample = (
 
 const integer: JsonSchema = { type: "integer", minimum: 0 }
 
-/** The header fields of responses. */
+/** Response header fields. */
 const headers: OpenApiDocument["components"]["headers"] = {
   "X-RateLimit-Limit": {
     description: "The most requests in the current window.",
@@ -195,7 +195,7 @@ const headers: OpenApiDocument["components"]["headers"] = {
   },
 } satisfies Record<string, OpenApiHeader>
 
-/** The header fields of every response. */
+/** Header fields in every response. */
 const everywhere = ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"]
 
 /** Refers to header fields. */
@@ -208,7 +208,7 @@ const subject = {
   path: "/v2/projects/demo/memberships/1001/extend",
 }
 
-/** The response to the example of an error. */
+/** The response in an error's example. */
 const answerTo = (tag: ApiErrorTag): unknown =>
   JSON.parse(
     respondError(
@@ -237,7 +237,7 @@ const failureOf = (tags: ReadonlyArray<ApiErrorTag>, schema: JsonSchema): OpenAp
 
 const tags = Struct.keys(apiErrors)
 
-/** The errors whose schemas a response has. */
+/** The errors with schemas in a response. */
 const tagsIn = (schema: JsonSchema): ReadonlyArray<ApiErrorTag> => {
   const alternatives: ReadonlyArray<unknown> = Array.isArray(schema["anyOf"])
     ? schema["anyOf"]
@@ -274,10 +274,10 @@ const signatureHeaders: ReadonlyArray<OpenApiParameter> = [
   },
 ]
 
-/** The group of the requests to webhooks. */
+/** The group for requests to webhooks. */
 const tagOfNotifications = "Notifications"
 
-/** The request that tells a webhook of an event. */
+/** The request that notifies a webhook about an event. */
 const webhookOf = (
   { name, type, when }: Notification,
   schemas: Schemas,
@@ -305,7 +305,7 @@ const webhookOf = (
 
 const json = "application/json"
 
-/** The parameters of paged lists. Queries are text, so their schemas cannot say it. */
+/** The parameters for paged lists. Queries are text, so their schemas cannot describe numbers. */
 const pageParameters: Readonly<Record<string, OpenApiParameter>> = {
   limit: {
     name: "limit",
@@ -317,7 +317,7 @@ const pageParameters: Readonly<Record<string, OpenApiParameter>> = {
   after: {
     name: "after",
     in: "query",
-    description: "The cursor that the page before has as `next`; without it, the first page.",
+    description: "The previous page's `next`; without it, the first page.",
     required: false,
     schema: { type: "string" },
   },
@@ -340,7 +340,7 @@ const parameterOf = (
   }
 }
 
-/** What is known of the operation that is completed. */
+/** The operation being completed, and facts about it. */
 interface Context {
   readonly method: string
   readonly path: string
@@ -409,16 +409,16 @@ const isOperation = (name: string): name is Operation => Object.hasOwn(routes, n
 const roleOf = (operationId: string) =>
   isOperation(operationId) ? requiredRole(operationId) : "client"
 
-/** Says who may call an operation, where it is not everyone with a key. */
+/** Names the role needed for an operation, unless any key will do. */
 const roleNote = (role: ReturnType<typeof roleOf>): string => {
   if (role === "none") return " Needs no key."
   return role === "client" ? "" : ` Needs the role \`${role}\`.`
 }
 
-/** The operations that can answer with a stream. */
+/** Operations that can answer with a stream. */
 const streaming: ReadonlySet<string> = new Set<Operation>(["events.list"])
 
-/** The errors of operations that have a body. */
+/** Errors for operations with a body. */
 const ofBodies = new Set(
   [apiErrors.PayloadTooLarge, apiErrors.UnsupportedMediaType].map(({ status }) => String(status)),
 )
@@ -438,7 +438,7 @@ const takesIdempotencyKey = (responses: OpenApi.OpenAPISpecResponses): boolean =
     tagsIn(schemaOf(content?.[json]?.schema)).includes("IdempotencyMismatch"),
   )
 
-/** The error of operations that need more than the least role. */
+/** The error for operations above the least role. */
 const ofRoles = String(apiErrors.Forbidden.status)
 
 const operationOf = (
@@ -590,5 +590,5 @@ export class Api extends HttpApi.make("tenure")
     }),
   ) {}
 
-/** Makes the OpenAPI document of the API, for a server that has it at its root. */
+/** Makes the API's OpenAPI document, for a server with the API at its root. */
 export const openApi = (): OpenApiDocument => complete(OpenApi.fromApi(Api))

@@ -1,4 +1,4 @@
-/** Schemas of events for webhooks. */
+/** Event schemas for webhooks. */
 
 import * as Schema from "effect/Schema"
 import * as Struct from "effect/Struct"
@@ -8,7 +8,7 @@ import { failingPercents } from "../webhooks/webhook.ts"
 import { LastAttempt } from "./groups.generated.ts"
 import { exampleId, instant, metadata, projectId, userId, webhookId } from "./schemas.ts"
 
-/** A kind of event: when it is published, and what its data is. */
+/** An event kind: when it is published, and its data. */
 interface Kind {
   readonly when: string
   readonly data: Schema.Top
@@ -48,7 +48,7 @@ const noted = {
   }),
 }
 
-/** The other user id in an event of a membership that was moved. */
+/** The other user id in a moved membership's event. */
 const otherUser = (description: string) =>
   Schema.optionalKey(Schema.NullOr(userId)).annotateKey({
     description: `${description}, if it was; null if that person was erased since then.`,
@@ -68,7 +68,7 @@ const lastFailure = {
   last_attempt: LastAttempt.annotateKey({ description: "The attempt that failed last." }),
 }
 
-/** Every kind of event that Tenure itself publishes. */
+/** Every event kind published by Tenure itself. */
 const kinds: { readonly [Name in keyof typeof knownEventTypes]: Kind } = {
   granted: {
     when: "A membership was created, or its end date set to any date.",
@@ -173,7 +173,7 @@ const kinds: { readonly [Name in keyof typeof knownEventTypes]: Kind } = {
   },
 }
 
-/** The event of the host's own, which has any other type. */
+/** The host's own event, with any other type. */
 const custom: Kind = {
   when: "The host published an event of its own.",
   data: Schema.Unknown.annotate({ examples: [{ invoice: "2099-117" }] }),
@@ -200,7 +200,7 @@ const nameOf = (type: string): string =>
 export interface Notification {
   readonly type: string
   readonly when: string
-  /** The name of its schema. */
+  /** Its schema's name. */
   readonly name: string
   readonly schema: Schema.Top
 }
@@ -210,7 +210,7 @@ const notification = (type: string, kind: Kind, typeSchema: Schema.Top): Notific
   return { type, when: kind.when, name, schema: schemaOf(typeSchema, kind, name) }
 }
 
-/** The events that webhooks are notified of. */
+/** The events sent to webhooks. */
 export const notifications: ReadonlyArray<Notification> = [
   ...Struct.keys(kinds).map((name) =>
     notification(knownEventTypes[name], kinds[name], Schema.Literal(knownEventTypes[name])),

@@ -31,20 +31,20 @@ h3+p>b{display:inline-block;min-width:4.5rem;font-weight:600;color:light-dark(#0
 
 const digest = encodeBase64(sha256(new TextEncoder().encode(style)))
 
-/** The policy of the page: nothing but its own style. */
+/** The page's policy: nothing but its own style. */
 export const contentSecurityPolicy = `default-src 'none'; style-src 'sha256-${digest}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
 
 const entities: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" }
 
-/** Escapes text between tags. Attributes have nothing but names of the document. */
+/** Escapes text between tags. Attributes have only names from the document. */
 const escape = (text: string): string => text.replaceAll(/[&<>]/g, (one) => entities[one] ?? "")
 
-/** Prints a sentence, with what is in backticks as code. */
+/** Prints a sentence, with text in backticks as code. */
 const prose = (text: string): string => escape(text).replaceAll(/`([^`]*)`/g, "<code>$1</code>")
 
 const code = (text: string): string => `<code>${escape(text)}</code>`
 
-/** Names a field or a parameter. The style adds that it is optional. */
+/** Names a field or a parameter. The style marks it as optional. */
 const term = (name: string, isRequired: boolean, target = ""): string =>
   `<dt${target}${isRequired ? "" : " class=o"}>${escape(name)}`
 
@@ -66,7 +66,7 @@ const link = (name: string): string => `<a href=#${name}>${name}</a>`
 /** A group's name in a URL: `api-keys` for `API keys`. */
 const slug = (name: string): string => name.toLowerCase().replaceAll(" ", "-")
 
-/** The schemas that have fields of their own, and so a place on the page. */
+/** Schemas with their own fields, and so a place on the page. */
 const hasFields = (schema: JsonSchema | undefined): boolean => isSchema(schema?.["properties"])
 
 const operationsOf = (paths: OpenApiDocument["paths"]): ReadonlyArray<OpenApiOperation> =>
@@ -82,7 +82,7 @@ const event = (type: string, given: OpenApiOperation): string =>
     .map(({ example }) => pre(example))
     .join("")}</section>`
 
-/** An error that a response shows by an example. */
+/** An error shown by a response example. */
 interface Failure {
   readonly name: string
   readonly status: number
@@ -102,16 +102,16 @@ const failuresOf = ({ content = {} }: OpenApiResponse): ReadonlyArray<Failure> =
     })),
   )
 
-/** The statuses whose errors depend on the operation. */
+/** Statuses with different errors for each operation. */
 const ofItsOwn = new Set(["404", "409", "410", "422"])
 
-/** The errors of most operations, which do not name them. */
+/** The errors common to most operations; they are not listed again. */
 const ofMost = ["ProjectNotFound", "InvalidInput"]
 
-/** Whether an error is one of all operations that take an idempotency key. */
+/** Whether an error belongs to all operations with an idempotency key. */
 const isOfKeys = ({ name }: Failure): boolean => name.startsWith("Idempotency")
 
-/** The parameters that several operations have, by what they are. */
+/** The parameters shared by several operations, by kind. */
 const sharedParameters = (
   operations: ReadonlyArray<OpenApiOperation>,
 ): ReadonlyMap<string, OpenApiParameter> => {
@@ -128,7 +128,7 @@ const sharedParameters = (
   )
 }
 
-/** The schemas that the page shows where they are used: those of bodies. */
+/** Body schemas: the page shows them in place. */
 const namesOfBodies = ({ paths, webhooks }: OpenApiDocument): ReadonlySet<string> =>
   new Set(
     [...operationsOf(paths), ...operationsOf(webhooks)]
@@ -136,7 +136,7 @@ const namesOfBodies = ({ paths, webhooks }: OpenApiDocument): ReadonlySet<string
       .flatMap(({ schema }) => (isReference(schema) ? [nameOf(schema)] : [])),
   )
 
-/** Prints what needs the rest of the document. */
+/** Prints the parts that need the rest of the document. */
 const printer = (document: OpenApiDocument) => {
   const { components, paths, webhooks } = document
   const { responses, schemas } = components
@@ -194,10 +194,7 @@ const printer = (document: OpenApiDocument) => {
 
   const shared = sharedParameters(operationsOf(paths))
 
-  /**
-   * Describes the parameters that other operations do not have, and links to the others, but for those
-   * that the path shows.
-   */
+  /** Describes the operation's own parameters, and links to shared ones, except for path parameters. */
   const parameters = (all: ReadonlyArray<OpenApiParameter>): string => {
     const own = all.filter((one) => !shared.has(JSON.stringify(one)))
     const links = all
@@ -216,7 +213,7 @@ const printer = (document: OpenApiDocument) => {
       })
       .join("")
 
-  /** What a result is, without its envelope. */
+  /** A result's type, without its envelope. */
   const result = (content: Readonly<Record<string, MediaType>>): string =>
     Object.entries(content)
       .map(([type, { example, schema }]) => {

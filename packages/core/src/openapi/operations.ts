@@ -1,4 +1,4 @@
-/** The operations that show how the API is called. Programs that never show it load no document. */
+/** Operations for the API's documentation. Programs that never serve it load no document. */
 
 import * as Effect from "effect/Effect"
 import type { OperationsOn } from "../http/operation.ts"
@@ -12,11 +12,11 @@ const verbatim = (body: string, headers: RawReply["headers"]): RawReply => ({
   body,
 })
 
-/** What the document depends on. */
+/** The settings behind the document. */
 interface Rules {
-  /** What precedes `/v2` in every path. */
+  /** The prefix before `/v2` in every path. */
   readonly basePath: string
-  /** The header field with the id of a request, if requests come with ids. */
+  /** The request id's header field, if requests have ids. */
   readonly requestIdHeader: string | undefined
 }
 

@@ -1,4 +1,4 @@
-/** Schemas that groups of operations share: parameters, envelopes, and the responses to errors. */
+/** Schemas shared by groups: parameters, envelopes, and error responses. */
 
 import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
@@ -21,10 +21,10 @@ import {
 import { InvalidWebhookUrl } from "../webhooks/transport.ts"
 import { WebhookLimitReached } from "../webhooks/webhook.ts"
 
-/** The id that examples have in the place of one that Tenure assigns. */
+/** The id shown in examples for one assigned by Tenure. */
 export const exampleId = "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
 
-/** The instant that examples have: far enough in the future to be sent as it is. */
+/** The instant in examples: far enough in the future to be sent as it is. */
 const exampleInstant = "2099-01-01T00:00:00.000Z"
 
 export const projectId = Schema.String.annotate({
@@ -37,7 +37,7 @@ export const userId = Schema.String.check(Schema.isPattern(userIdPattern)).annot
   examples: ["1001"],
 })
 
-/** An id that Tenure assigns. */
+/** An id assigned by Tenure. */
 export const uuid = Schema.String.check(Schema.isUUID()).annotate({
   identifier: "Uuid",
   description: "A UUID.",
@@ -59,7 +59,7 @@ export const instant = Schema.String.check(Schema.isPattern(instantPattern)).ann
   examples: [exampleInstant],
 })
 
-/** What every response says of its request. */
+/** The request's facts in every response. */
 const subject = {
   request_id: requestId,
   method: Schema.String,
@@ -75,15 +75,15 @@ const successesFields = (message: string) => ({
 
 const total = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({ examples: [1] })
 
-/** The response of an operation that counts nothing, with the message that it has. */
+/** A plain operation's response, with its message. */
 export const success = <Data extends Schema.Top>(data: Data, message: string) =>
   Schema.Struct({ ...successesFields(message), data })
 
-/** The response of an operation that counts items, with the message that it has. */
+/** A counting operation's response, with its message. */
 export const counted = <Data extends Schema.Top>(data: Data, message: string) =>
   Schema.Struct({ ...successesFields(message), total, data })
 
-/** The response of an operation that lists a page, with the message that it has. */
+/** A paged operation's response, with its message. */
 export const paged = <Data extends Schema.Top>(data: Data, message: string) =>
   Schema.Struct({
     ...counted(data, message).fields,
@@ -93,7 +93,7 @@ export const paged = <Data extends Schema.Top>(data: Data, message: string) =>
     }),
   })
 
-/** The response of an operation that reads on from a cursor, with the message that it has. */
+/** A response that continues from a cursor, with its message. */
 export const readOn = <Data extends Schema.Top>(data: Data, message: string) =>
   Schema.Struct({
     ...counted(data, message).fields,
@@ -115,7 +115,7 @@ const error = <Tag extends ApiErrorTag>(tag: Tag) => ({
 })
 
 /**
- * The response to an error. The document names its schema after the error.
+ * An error's response. The document names its schema after the error.
  *
  * @param details - the fields of the `error` object besides code and message
  */
@@ -129,7 +129,7 @@ export const failure = <Tag extends ApiErrorTag, Details extends Schema.Struct.F
 
 const { InvalidEndDate: FailuresInvalidEndDate, RateLimited } = apiErrors
 
-/** The response to a date in neither format, which has an error for each. */
+/** The response to a date in neither format. It has an error for each. */
 export const invalidEndDate = Schema.Struct({
   ...failuresFields("InvalidEndDate"),
   errors: Schema.Array(Schema.Struct(error("InvalidEndDate"))).check(
@@ -143,7 +143,7 @@ export const invalidEndDate = Schema.Struct({
 /** The response to another end date than the expected one. */
 export const endDateConflict = failure("EndDateConflict", { current_end_date: instant })
 
-/** The response to invalid lines of a body. */
+/** The response to invalid lines in a body. */
 export const linesFailure = Schema.Struct({
   ...failuresFields("InvalidLines"),
   errors: Schema.Array(
@@ -169,7 +169,7 @@ const rateLimited = Schema.Struct({
   .annotate({ identifier: "RateLimited" })
   .pipe(HttpApiSchema.status(RateLimited.status))
 
-/** Errors that every operation has, even without a key. */
+/** Errors common to all operations, even without a key. */
 export const withoutKey = [
   failure("MalformedRequest"),
   failure("MethodNotAllowed"),
@@ -181,7 +181,7 @@ export const withoutKey = [
   failure("StoreUnavailable"),
 ] as const
 
-/** The errors of every operation that needs a key. */
+/** Errors common to all operations that need a key. */
 export const commonFailures = [
   ...withoutKey,
   failure("Unauthorized"),
@@ -189,10 +189,10 @@ export const commonFailures = [
   failure("UnsupportedMediaType"),
 ] as const
 
-/** The errors of every operation in a project. */
+/** Errors common to all operations in a project. */
 export const projectFailures = [...commonFailures, failure("ProjectNotFound")] as const
 
-/** The errors of every operation that changes something, by its idempotency key. */
+/** The idempotency key errors common to all changing operations. */
 export const idempotencyFailures = [
   failure("IdempotencyMismatch"),
   failure("IdempotencyInProgress"),
@@ -203,7 +203,7 @@ export class Authorization extends HttpApiMiddleware.Service<Authorization>()(
   "@tenure/core/Api/Authorization",
   { requiredForClient: true, security: { bearer: HttpApiSecurity.bearer } },
 ) {
-  /** Sends a token with every request of a client. */
+  /** Sends a token with every client request. */
   static readonly layerClient = (
     token: Redacted.Redacted,
   ): Layer.Layer<HttpApiMiddleware.ForClient<Authorization>> =>
@@ -212,7 +212,7 @@ export class Authorization extends HttpApiMiddleware.Service<Authorization>()(
     )
 }
 
-/** The metadata of a membership. */
+/** A membership's metadata. */
 export const metadata = Schema.Record(
   Schema.String.check(Schema.isPattern(metadataNamePattern)),
   Schema.String.check(Schema.isPattern(metadataValuePattern)),
@@ -228,7 +228,7 @@ interface Sample<Of extends ApiErrorTag> {
   readonly when: string
 }
 
-/** The example of each error. */
+/** Each error's example. */
 export const samples: { readonly [Of in ApiErrorTag]: Sample<Of> } = {
   MalformedRequest: {
     error: { _tag: "MalformedRequest", message: "The body is not valid JSON." },

@@ -1,9 +1,9 @@
-/** The parts of OpenAPI 3.1 in the API document. */
+/** The OpenAPI 3.1 parts used in the API document. */
 
 /** A JSON Schema. */
 export type JsonSchema = Readonly<Record<string, unknown>>
 
-/** A reference to a component of the document. */
+/** A reference to a component in the document. */
 export interface JsonReference {
   readonly $ref: string
 }
@@ -55,7 +55,7 @@ export interface OpenApiOperation {
   readonly responses: Readonly<Record<string, OpenApiResponse | JsonReference>>
 }
 
-/** The operations of a path, by method in lower case. */
+/** A path's operations, by lower-case method. */
 export type PathItem = Readonly<Record<string, OpenApiOperation>>
 
 export interface OpenApiDocument {
