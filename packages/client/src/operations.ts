@@ -11,16 +11,16 @@ export interface Activity {
   readonly minutes: ReadonlyArray<{
     /** A time in UTC, with milliseconds. */
     readonly at: string
-    /** Attempts that succeeded. */
+    /** Successful attempts. */
     readonly delivered: number
-    /** Attempts that failed. */
+    /** Failed attempts. */
     readonly failed: number
-    /** Requests that this server refused by a rate limit. */
+    /** Requests this server refused by a rate limit. */
     readonly refused: number
   }>
-  /** Who was refused, most often first. In each minute, a hundred keys are told from others. */
+  /** Refusals by API key, most often refused first. In each minute, a hundred keys are counted separately. */
   readonly refusals: ReadonlyArray<{
-    /** The id of the API key; null for requests without a valid key, and for those of further keys. */
+    /** The API key's id; null for requests without a valid key, and for further keys. */
     readonly key_id: string | null
     readonly refused: number
   }>
@@ -29,9 +29,9 @@ export interface Activity {
 export interface ActivityCell {
   /** A time in UTC, with milliseconds. */
   readonly at: string
-  /** Attempts that succeeded. */
+  /** Successful attempts. */
   readonly delivered: number
-  /** Attempts that failed. */
+  /** Failed attempts. */
   readonly failed: number
 }
 
@@ -39,22 +39,22 @@ export interface AnsweredAttempt {
   /** A time in UTC, with milliseconds. */
   readonly at: string
   readonly duration_ms: number
-  /** The status of the receiver's response; null if there was none. */
+  /** The response status from the receiver; null if there was none. */
   readonly status: number | null
   /** Why the attempt failed; null if it succeeded. */
   readonly error: string | null
-  /** The beginning of the receiver's response, up to a kilobyte; null if there was none. */
+  /** The receiver's response, up to its first kilobyte; null if there was none. */
   readonly response_body: string | null
 }
 
 export interface ApiKey {
   /** A UUID. */
   readonly id: string
-  /** What people call the key. */
+  /** The key's display name. */
   readonly name: string | null
-  /** What the holder of a key may do; each role may also do what those before it may. */
+  /** The key's permission; each role includes the permissions before it. */
   readonly role: "client" | "operator" | "admin"
-  /** Ids of the projects that the key opens; `all` for those there are and will be. */
+  /** Ids of the projects in the key's scope; `all` for present and future ones. */
   readonly projects: "all" | ReadonlyArray<string>
   /** A time in UTC, with milliseconds. */
   readonly created_at: string
@@ -68,7 +68,7 @@ export interface Attempt {
   /** A time in UTC, with milliseconds. */
   readonly at: string
   readonly duration_ms: number
-  /** The status of the receiver's response; null if there was none. */
+  /** The response status from the receiver; null if there was none. */
   readonly status: number | null
   /** Why the attempt failed; null if it succeeded. */
   readonly error: string | null
@@ -79,15 +79,15 @@ export interface AuditRow {
   readonly at: string
   readonly from: string | null
   readonly to: string | null
-  /** How much later all memberships end, if that was done: a duration of ISO 8601. */
+  /** The ISO 8601 duration added to all end dates, if there was one. */
   readonly extend_by: string | null
-  /** The id of the API key, or of whom else the host named. */
+  /** The API key's id, or the id of another principal named by the host. */
   readonly key_id: string | null
-  /** The name of the API key. */
+  /** The API key's name. */
   readonly key_name: string | null
   readonly request_id: string | null
   readonly reason: string | null
-  /** What was done; `bulk_lengthened` has left memberships that ended later, `bulk_undone` has undone a bulk extension, `moved` has moved the membership to or from another user id, `updated` has changed metadata, and `expiring` and `expired` are announcements of the date. */
+  /** The action; `bulk_lengthened` has left memberships with a later end date, `bulk_undone` has undone a bulk extension, `moved` has moved the membership to or from another user id, `updated` has changed metadata, and `expiring` and `expired` announce the date. */
   readonly action:
     | "granted"
     | "imported"
@@ -115,11 +115,11 @@ export interface AuditRow {
     | "key_issued"
     | "key_opened"
     | "key_revoked"
-  /** Whose membership was changed; null if all were, or something else, or if the user was erased. */
+  /** The changed member; null for a change to all memberships or to another subject, or if the user was erased. */
   readonly user_id: string | null
-  /** The id of the webhook, the API key, the project or the bulk extension that was changed; the other user id of a membership that was moved; null for other changes of one membership. */
+  /** The changed webhook's, API key's, project's or bulk extension's id; the other user id for a moved membership; null for other changes to one membership. */
   readonly subject: string | null
-  /** The settings of a webhook that were changed, from and to which value. */
+  /** A webhook's changed settings, with old and new values. */
   readonly changes: ReadonlyArray<{
     readonly field: string
     readonly from: string | number | boolean | ReadonlyArray<string> | null
@@ -128,19 +128,19 @@ export interface AuditRow {
 }
 
 export interface BulkExtended {
-  /** Of a dry run with `events`, the webhooks that the request would send at once. */
+  /** After a dry run with `events`: the webhook notifications the request would send at once. */
   readonly events?: EventsPreview
-  /** Of a dry run, the number of memberships that would end earlier than they do now. */
+  /** After a dry run: the number of memberships that would end earlier than now. */
   readonly would_shorten?: number
-  /** Of a dry run, the number of memberships that have ended and would be active again. */
+  /** After a dry run: the number of expired memberships that would be active again. */
   readonly would_reactivate?: number
-  /** Of a dry run, the number of memberships that would end at the last instant of the year 9999, and do not now. */
+  /** After a dry run: the number of memberships that would newly end at the last instant in the year 9999. */
   readonly would_be_capped?: number
-  /** The number of memberships of the project. */
+  /** The project's membership count. */
   readonly total?: number
-  /** Of a dry run, up to ten memberships that would end at another date. */
+  /** After a dry run: up to ten memberships with another end date. */
   readonly examples?: ReadonlyArray<{
-    /** The id of the user, as the host has it. Neither . nor .. */
+    /** The host's own user id. Neither . nor .. */
     readonly user_id: string
     /** A time in UTC, with milliseconds. */
     readonly end_date: string
@@ -149,12 +149,12 @@ export interface BulkExtended {
   }>
   /** A time in UTC, with milliseconds. */
   readonly new_end_date?: string
-  /** The duration, of an extension by one. */
+  /** After an extension by a duration: the duration. */
   readonly extend_by?: string
 }
 
 export interface BulkExtensionRecord {
-  /** The id of its event. */
+  /** Its event's id. */
   readonly id: string
   readonly mode: "set" | "never_shorten" | "extend_by"
   readonly end_date: string | null
@@ -164,27 +164,27 @@ export interface BulkExtensionRecord {
   readonly reason: string | null
   readonly key_id: string | null
   readonly request_id: string | null
-  /** The number of memberships then. */
+  /** The membership count then. */
   readonly total: number
   readonly undone_at: string | null
-  /** The id of the API key, or of whom else the host named. */
+  /** The API key's id, or the id of another principal named by the host. */
   readonly undone_by: string | null
 }
 
 export interface BulkExtensionUndoing {
-  /** Of a dry run with `events`, the webhooks that the request would send at once. */
+  /** After a dry run with `events`: the webhook notifications the request would send at once. */
   readonly events?: EventsPreview
-  /** Of a dry run, the number of memberships that would end earlier than they do now. */
+  /** After a dry run: the number of memberships that would end earlier than now. */
   readonly would_shorten?: number
-  /** Of a dry run, the number of memberships that have ended and would be active again. */
+  /** After a dry run: the number of expired memberships that would be active again. */
   readonly would_reactivate?: number
-  /** Of a dry run, the number of memberships that would end at the last instant of the year 9999, and do not now. */
+  /** After a dry run: the number of memberships that would newly end at the last instant in the year 9999. */
   readonly would_be_capped?: number
-  /** The number of memberships of the project. */
+  /** The project's membership count. */
   readonly total?: number
-  /** Of a dry run, up to ten memberships that would end at another date. */
+  /** After a dry run: up to ten memberships with another end date. */
   readonly examples?: ReadonlyArray<{
-    /** The id of the user, as the host has it. Neither . nor .. */
+    /** The host's own user id. Neither . nor .. */
     readonly user_id: string
     /** A time in UTC, with milliseconds. */
     readonly end_date: string
@@ -196,7 +196,7 @@ export interface BulkExtensionUndoing {
 export interface Delivery {
   /** A UUID. */
   readonly event_id: string
-  /** The type of an event. */
+  /** The event's type. */
   readonly type: string
   /** A time in UTC, with milliseconds. */
   readonly created_at: string
@@ -225,38 +225,38 @@ export interface EndCounts {
   readonly total: number
   readonly active: number
   readonly expired: number
-  /** Memberships that end on the day of `at`, with those that have ended on it. */
+  /** Memberships ending on the day in `at`, including already ended ones. */
   readonly ends_today: number
-  /** Active memberships that end within seven times 24 hours: those that the list has with `ending_before`. */
+  /** Active memberships ending within seven times 24 hours, as listed with `ending_before`. */
   readonly ends_in_7_days: number
   readonly days: ReadonlyArray<{
     /** A day in UTC. */
     readonly day: string
-    /** Memberships that end on this day, or have ended. */
+    /** Memberships ending on this day, including already ended ones. */
     readonly ends: number
-    /** Memberships that were extended or granted on this day, each by itself, by the audit trail: null if that is not kept any more, or too long to be counted. */
+    /** Memberships extended or granted on this day, each by itself, according to the audit trail: null if the trail is not kept any more, or too long to be counted. */
     readonly extended: number | null
   }>
 }
 
 export interface EventsPreview {
   readonly total: number
-  /** How many webhooks, by the type of their event. */
+  /** Webhook counts, by event type. */
   readonly by_type: Readonly<Record<string, number>>
   /** The first ten. */
   readonly first: ReadonlyArray<{
     /** A UUID. */
     readonly webhook_id: string
     readonly url: string
-    /** The type of an event. */
+    /** The event's type. */
     readonly type: string
-    /** What would be sent. The time, the id of the request and the sequence number are not final. */
+    /** The body to be sent. Its time, request id and sequence number are not final. */
     readonly body: {}
   }>
 }
 
 export interface Extended {
-  /** Of a dry run with `events`, the webhooks that the request would send at once. */
+  /** After a dry run with `events`: the webhook notifications the request would send at once. */
   readonly events?: EventsPreview
   /** A time in UTC, with milliseconds. */
   readonly new_end_date: string
@@ -267,7 +267,7 @@ export interface Extended {
 export interface FeedEvent {
   /** A UUID. */
   readonly id: string
-  /** The type of an event. */
+  /** The event's type. */
   readonly type: string
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
@@ -275,22 +275,22 @@ export interface FeedEvent {
 }
 
 export interface Identity {
-  /** What the holder of a key may do; each role may also do what those before it may. */
+  /** The key's permission; each role includes the permissions before it. */
   readonly role: "client" | "operator" | "admin"
-  /** Ids of the projects that the key opens; `all` for those there are and will be. */
+  /** Ids of the projects in the key's scope; `all` for present and future ones. */
   readonly projects: "all" | ReadonlyArray<string>
-  /** The id of the API key, or of whom else the host named. */
+  /** The API key's id, or the id of another principal named by the host. */
   readonly key_id: string
   /** Whether the sender may change nothing. */
   readonly read_only: boolean
 }
 
 export interface ImportPreview {
-  /** Of a dry run, the number of memberships that would be created. */
+  /** After a dry run: the number of memberships that would be created. */
   readonly would_grant: number
-  /** Of a dry run, the number of memberships that would end earlier than they do now. */
+  /** After a dry run: the number of memberships that would end earlier than now. */
   readonly would_shorten: number
-  /** Of a dry run, the number of memberships that would keep their end date. */
+  /** After a dry run: the number of memberships that would keep their end date. */
   readonly would_stay: number
   readonly events?: EventsPreview
 }
@@ -298,7 +298,7 @@ export interface ImportPreview {
 export interface IssuedApiKey {
   /** A UUID. */
   readonly id: string
-  /** The bearer token, which is shown this once; null in the answer to a repetition. */
+  /** The bearer token, shown only once; null in a replayed response. */
   readonly token: string | null
 }
 
@@ -307,7 +307,7 @@ export interface LastAttempt {
   readonly at: string
   /** A UUID. */
   readonly event_id: string
-  /** The status of the receiver's response; null if there was none. */
+  /** The response status from the receiver; null if there was none. */
   readonly status: number | null
   /** Why there was no response: a code such as `Timeout` or `ECONNREFUSED`; null if there was one. */
   readonly error: string | null
@@ -315,22 +315,22 @@ export interface LastAttempt {
 }
 
 export interface ListedProject {
-  /** The id of the project. */
+  /** The project's id. */
   readonly id: string
-  /** The number of memberships, with those that have expired. */
+  /** The membership count, including expired ones. */
   readonly memberships: number
-  /** The number of webhooks. */
+  /** The webhook count. */
   readonly webhooks: number
 }
 
 export interface Membership {
-  /** The id of the user, as the host has it. Neither . nor .. */
+  /** The host's own user id. Neither . nor .. */
   readonly user_id: string
   /** A time in UTC, with milliseconds. */
   readonly end_date: string
   /** Whether the end date is over. */
   readonly state: "active" | "expired"
-  /** What was noted of a membership: an object of at most 16 texts of 1 to 255 characters by name, and names of 1 to 40 letters, digits and _.-, a letter first. */
+  /** A membership's metadata: an object with at most 16 texts by name. Texts have 1 to 255 characters. Names have 1 to 40 letters, digits and _.-, a letter first. */
   readonly metadata: Readonly<Record<string, string>>
 }
 
@@ -339,15 +339,15 @@ export interface MembershipChange {
   readonly at: string
   readonly from: string | null
   readonly to: string | null
-  /** How much later all memberships end, if that was done: a duration of ISO 8601. */
+  /** The ISO 8601 duration added to all end dates, if there was one. */
   readonly extend_by: string | null
-  /** The id of the API key, or of whom else the host named. */
+  /** The API key's id, or the id of another principal named by the host. */
   readonly key_id: string | null
-  /** The name of the API key. */
+  /** The API key's name. */
   readonly key_name: string | null
   readonly request_id: string | null
   readonly reason: string | null
-  /** What was done; `bulk_lengthened` has left memberships that ended later, `bulk_undone` has undone a bulk extension, `moved` has moved the membership to or from another user id, `updated` has changed metadata, and `expiring` and `expired` are announcements of the date. */
+  /** The action; `bulk_lengthened` has left memberships with a later end date, `bulk_undone` has undone a bulk extension, `moved` has moved the membership to or from another user id, `updated` has changed metadata, and `expiring` and `expired` announce the date. */
   readonly action:
     | "granted"
     | "imported"
@@ -584,13 +584,13 @@ export interface MembershipsImportedEvent {
 }
 
 export interface Project {
-  /** The id of the project. */
+  /** The project's id. */
   readonly id: string
-  /** The number of memberships, with those that have expired. */
+  /** The membership count, including expired ones. */
   readonly memberships: number
-  /** The number of webhooks. */
+  /** The webhook count. */
   readonly webhooks: number
-  /** The date that all memberships were last extended to. */
+  /** The last date all memberships were extended to. */
   readonly last_bulk_end_date: string | null
 }
 
@@ -602,7 +602,7 @@ export interface ProjectActivity {
 export interface PublishedEvent {
   /** A UUID. */
   readonly id: string
-  /** The type of an event. */
+  /** The event's type. */
   readonly type: string
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
@@ -611,9 +611,9 @@ export interface PublishedEvent {
 }
 
 export interface ReplayedEvents {
-  /** The number of events that are sent again, up to 10,000 in one call. */
+  /** The number of events sent again, up to 10,000 in one call. */
   readonly replayed: number
-  /** Where to go on: the `after` of the next call, with the other fields as they were. Null if all events were looked at. */
+  /** The cursor to go on with: the next call's `after`, with the other fields unchanged. Null if all events were looked at. */
   readonly next: string | null
 }
 
@@ -627,7 +627,7 @@ export interface RotatedSecret {
 export interface ShownDelivery {
   /** A UUID. */
   readonly event_id: string
-  /** The type of an event. */
+  /** The event's type. */
   readonly type: string
   /** A time in UTC, with milliseconds. */
   readonly created_at: string
@@ -638,11 +638,11 @@ export interface ShownDelivery {
   /** When the next attempt is due; null if the delivery has ended. */
   readonly due_at: string | null
   readonly attempts: ReadonlyArray<AnsweredAttempt>
-  /** What every attempt sends. */
+  /** The request sent by every attempt. */
   readonly request: {
     readonly method: "POST"
     readonly url: string
-    /** The header fields; null for those that each attempt makes anew, and for those of the webhook's own, which nothing shows. */
+    /** The header fields; null for fields made anew by each attempt, and for the webhook's own fields, because these are never shown. */
     readonly headers: Readonly<Record<string, string | null>>
     /** The body, as it is sent. */
     readonly body: string
@@ -666,26 +666,26 @@ export interface Status {
     /** Whether the store answers and takes changes. */
     readonly rate_limits: boolean
   }
-  /** What is left to deliver; null if the store does not answer. */
+  /** Pending deliveries; null if the store does not answer. */
   readonly backlog: {
-    /** The deliveries that wait for an attempt, or for the result of one, up to 10,000, which stands for as many or more. */
+    /** Deliveries waiting for an attempt or its result, up to 10,000; 10,000 stands for as many or more. */
     readonly waiting: number
     /** For how many milliseconds the oldest due delivery has been due; null if none is. It is looked for among the first 10,000 webhooks with due deliveries. */
     readonly due_for_ms: number | null
-    /** For how many milliseconds the oldest of them has waited for nothing but a server that sends it; null if none does. It does not grow because receivers fail, are slow or have a rate. */
+    /** The time in milliseconds that the oldest delivery has waited only for a server to send it; null if none does. It does not grow because receivers fail, are slow or have a rate. */
     readonly late_for_ms: number | null
   } | null
-  /** The deliveries that were given up, are kept and can be replayed, up to 10,000, which stands for as many or more; null if the store does not answer. */
+  /** Failed deliveries, kept for replays, up to 10,000; 10,000 stands for as many or more; null if the store does not answer. */
   readonly failed_deliveries: number | null
-  /** The webhooks that are disabled, up to 10,000, which stands for as many or more; null if the store does not answer. */
+  /** Disabled webhooks, up to 10,000; 10,000 stands for as many or more; null if the store does not answer. */
   readonly disabled_webhooks: number | null
-  /** Up to 50 webhooks of all projects: failing ones by how long they fail, then disabled ones, the latest first; among these, unreadable secrets first. null if the store does not answer. */
+  /** Up to 50 webhooks in all projects: failing ones by how long they fail, then disabled ones, the latest first; among these, unreadable secrets first. null if the store does not answer. */
   readonly webhooks_needing_attention: ReadonlyArray<WebhookNeedingAttention> | null
-  /** How the server that answers limits requests: by the store, or, because the store does not answer or has failed in the last 10 seconds, by itself alone, not at all, or by answering all 503. */
+  /** How the answering server limits requests: by the store, or, because the store does not answer or has failed in the last 10 seconds, by itself alone, not at all, or by answering all 503. */
   readonly rate_limiting: "store" | "local" | "open" | "closed"
-  /** The ids of the API keys that the server which answers has suspended. */
+  /** The ids of API keys suspended by the answering server. */
   readonly suspended_keys: ReadonlyArray<string>
-  /** The ids of the encryption keys that stored secrets need, but which the answering server lacks or has with another value: nothing is sent to their webhooks. They are those of up to 20 seconds ago; null if the store does not answer. */
+  /** The ids of encryption keys needed by stored secrets, but missing on the answering server or different there: nothing is sent to their webhooks. The list may be up to 20 seconds old; null if the store does not answer. */
   readonly missing_encryption_keys: ReadonlyArray<string> | null
 }
 
@@ -696,18 +696,18 @@ export interface Ticket {
 }
 
 export interface Webhook {
-  /** Where events are sent: a public http or https URL without credentials. */
+  /** The receiver's URL: public, http or https, without credentials. */
   readonly url: string
   /** A UUID. */
   readonly id: string
-  /** The secret that signs notifications: `whsec_` and base64. `unreadable_` and a UUID, which nobody signs with, stand for one that the server cannot read. */
+  /** The secret for signing notifications: `whsec_` and base64. `unreadable_` and a UUID, never used for signing, stand for a secret the server cannot read. */
   readonly secret: string
 }
 
 export interface WebhookActivity {
-  /** 96 quarters of an hour, oldest first; the last one goes on. */
+  /** 96 spans of 15 minutes, oldest first; the last one goes on. */
   readonly quarters: ReadonlyArray<ActivityCell>
-  /** The median duration of these attempts, an estimate that is wrong by 19 % at most between 4 and 16,384 ms, and one of these two beyond; null without any attempts. */
+  /** These attempts' median duration, estimated: at most 19 % off between 4 and 16,384 ms, and one of these two values beyond; null without any attempts. */
   readonly p50_ms: number | null
   /** The 99th percentile, estimated in the same way. */
   readonly p99_ms: number | null
@@ -716,23 +716,23 @@ export interface WebhookActivity {
 export interface WebhookDetails {
   /** A UUID. */
   readonly id: string
-  /** Where events are sent: a public http or https URL without credentials. */
+  /** The receiver's URL: public, http or https, without credentials. */
   readonly url: string
-  /** The types of events that are sent; null for all. */
+  /** The event types to send; null for all. */
   readonly event_types: ReadonlyArray<string> | null
   /** Whether a member's events are sent one after another. */
   readonly ordered: boolean
   /** How many attempts start in a second at most; null without a limit. */
   readonly rate: number | null
-  /** What the webhook is for; null if nobody said. */
+  /** The webhook's purpose; null if none was given. */
   readonly description: string | null
-  /** The names of the webhook's own request headers, in lower case and in order. */
+  /** The webhook's own request header names, in lower case and in order. */
   readonly header_names: ReadonlyArray<string>
   /** A time in UTC, with milliseconds. */
   readonly created_at: string
   /** When it was disabled; null while it is enabled. */
   readonly disabled_at: string | null
-  /** `failures` if attempts had failed for too long or the receiver is gone: what waited has failed. `request` if somebody asked for it: what waits stays waiting. Null while the webhook is enabled. */
+  /** `failures` if attempts had failed for too long or the receiver is gone: waiting deliveries have failed. `request` if a client or the host disabled it: waiting deliveries stay. Null while the webhook is enabled. */
   readonly disabled_by: "failures" | "request" | null
   /** When an attempt first failed since one succeeded; null if none has. */
   readonly failing_since: string | null
@@ -740,11 +740,11 @@ export interface WebhookDetails {
   readonly failures: number
   /** The latest attempt with a kept delivery, or null. */
   readonly last_attempt: LastAttempt | null
-  /** The deliveries that wait for an attempt, or for the result of one, up to 10,000, which stands for as many or more. */
+  /** Deliveries waiting for an attempt or its result, up to 10,000; 10,000 stands for as many or more. */
   readonly waiting: number
   /** When the next attempt is due; null if none is, because nothing waits, all is being attempted, or the webhook is disabled. */
   readonly next_attempt_at: string | null
-  /** The secret that signs notifications: `whsec_` and base64. `unreadable_` and a UUID, which nobody signs with, stand for one that the server cannot read. */
+  /** The secret for signing notifications: `whsec_` and base64. `unreadable_` and a UUID, never used for signing, stand for a secret the server cannot read. */
   readonly secret: string
 }
 
@@ -797,23 +797,23 @@ export interface WebhookFailingEvent {
 export interface WebhookHealth {
   /** A UUID. */
   readonly id: string
-  /** Where events are sent: a public http or https URL without credentials. */
+  /** The receiver's URL: public, http or https, without credentials. */
   readonly url: string
-  /** The types of events that are sent; null for all. */
+  /** The event types to send; null for all. */
   readonly event_types: ReadonlyArray<string> | null
   /** Whether a member's events are sent one after another. */
   readonly ordered: boolean
   /** How many attempts start in a second at most; null without a limit. */
   readonly rate: number | null
-  /** What the webhook is for; null if nobody said. */
+  /** The webhook's purpose; null if none was given. */
   readonly description: string | null
-  /** The names of the webhook's own request headers, in lower case and in order. */
+  /** The webhook's own request header names, in lower case and in order. */
   readonly header_names: ReadonlyArray<string>
   /** A time in UTC, with milliseconds. */
   readonly created_at: string
   /** When it was disabled; null while it is enabled. */
   readonly disabled_at: string | null
-  /** `failures` if attempts had failed for too long or the receiver is gone: what waited has failed. `request` if somebody asked for it: what waits stays waiting. Null while the webhook is enabled. */
+  /** `failures` if attempts had failed for too long or the receiver is gone: waiting deliveries have failed. `request` if a client or the host disabled it: waiting deliveries stay. Null while the webhook is enabled. */
   readonly disabled_by: "failures" | "request" | null
   /** When an attempt first failed since one succeeded; null if none has. */
   readonly failing_since: string | null
@@ -821,7 +821,7 @@ export interface WebhookHealth {
   readonly failures: number
   /** The latest attempt with a kept delivery, or null. */
   readonly last_attempt: LastAttempt | null
-  /** The deliveries that wait for an attempt, or for the result of one, up to 10,000, which stands for as many or more. */
+  /** Deliveries waiting for an attempt or its result, up to 10,000; 10,000 stands for as many or more. */
   readonly waiting: number
   /** When the next attempt is due; null if none is, because nothing waits, all is being attempted, or the webhook is disabled. */
   readonly next_attempt_at: string | null
@@ -830,15 +830,15 @@ export interface WebhookHealth {
 export interface WebhookNeedingAttention {
   /** The latest attempt with a kept delivery, or null. */
   readonly last_attempt: LastAttempt | null
-  /** The deliveries that wait for an attempt, or for the result of one, up to 10,000, which stands for as many or more. */
+  /** Deliveries waiting for an attempt or its result, up to 10,000; 10,000 stands for as many or more. */
   readonly waiting: number
-  /** The id of the project. */
+  /** The project's id. */
   readonly project_id: string
   /** A UUID. */
   readonly id: string
-  /** The host of its URL, with the port if that is not the usual one. */
+  /** The host in its URL, with the port unless it is the usual one. */
   readonly url_host: string
-  /** What the webhook is for; null if nobody said. */
+  /** The webhook's purpose; null if none was given. */
   readonly description: string | null
   /** Whether nothing can be signed, the latest attempts have failed, or nothing is sent until somebody enables it. */
   readonly reason: "unreadable_secret" | "failing" | "disabled"
@@ -1002,134 +1002,134 @@ export interface Events {
 /** The client: an object for each resource, with a method for each operation. */
 export interface Operations {
   readonly memberships: {
-    /** Sets the end date of a membership, which may have expired. `new_end_date` is the end date afterwards: with the mode `never_shorten`, it may be later than `extend`. `PATCH /v2/projects/{project_id}/memberships/{user_id}/extend` */
+    /** Sets a membership's end date, even if it has expired. `new_end_date` is the end date afterwards: with the mode `never_shorten`, it may be later than `extend`. `PATCH /v2/projects/{project_id}/memberships/{user_id}/extend` */
     readonly extend: (
       input: {
-        /** The id of the project. */
+        /** The project's id. */
         readonly project_id: string
-        /** The id of the user, as the host has it. Neither . nor .. */
+        /** The host's own user id. Neither . nor .. */
         readonly user_id: string
         /** A future date: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. Needed without `extend_by`. */
         readonly extend?: number | string | undefined
         /** If given, the membership is changed only if it has this end date. */
         readonly expected_end_date?: number | string | undefined
-        /** If true, nothing is changed. The response is that of the same request without it. */
+        /** If true, nothing is changed. The response is the same as without it. */
         readonly dry_run?: boolean | undefined
-        /** If true, a dry run also returns the webhooks that the request would send. */
+        /** If true, a dry run also returns the webhook notifications the request would send. */
         readonly events?: boolean | undefined
-        /** Why, in 1 to 500 characters. The audit trail and the event keep it. */
+        /** The reason, in 1 to 500 characters. The audit trail and the event keep it. */
         readonly reason?: string | undefined
-        /** Whether a membership that ends later is set, too, which is the default, or left as it is. */
+        /** Whether a membership with a later end date is set, too (the default), or left as it is. */
         readonly mode?: "set" | "never_shorten" | undefined
-        /** In place of `extend`: how much later the membership ends, a duration of ISO 8601, added in UTC. Needs the header `Idempotency-Key` or `expected_end_date`. */
+        /** In place of `extend`: an ISO 8601 duration to add to the end date, in UTC. Needs the header `Idempotency-Key` or `expected_end_date`. */
         readonly extend_by?: string | undefined
-        /** From when `extend_by` counts: the end date, now, or the later of both, which is the default. */
+        /** The start for `extend_by`: the end date, now, or the later of both (the default). */
         readonly from?: "end" | "now" | "later" | undefined
       },
       options?: CallOptions,
     ) => Promise<Counted<Extended>>
 
-    /** Sets the end date of all memberships of a project. `total` is the number of memberships whose end date was set. `PATCH /v2/projects/{project_id}/memberships/extend` */
+    /** Sets all end dates in a project. `total` is the number of end dates set. `PATCH /v2/projects/{project_id}/memberships/extend` */
     readonly extendAll: (
       input: {
-        /** The id of the project. */
+        /** The project's id. */
         readonly project_id: string
         /** A future date: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. Needed without `extend_by`. */
         readonly extend?: number | string | undefined
-        /** If true, nothing is changed. The response is that of the same request without it. */
+        /** If true, nothing is changed. The response is the same as without it. */
         readonly dry_run?: boolean | undefined
-        /** If true, a dry run also returns the webhooks that the request would send. */
+        /** If true, a dry run also returns the webhook notifications the request would send. */
         readonly events?: boolean | undefined
-        /** Why, in 1 to 500 characters. The audit trail and the event keep it. */
+        /** The reason, in 1 to 500 characters. The audit trail and the event keep it. */
         readonly reason?: string | undefined
-        /** Whether memberships that end later are set, too, or left as they are. The default is the server's. */
+        /** Whether memberships with a later end date are set, too, or left as they are. The default is the server's. */
         readonly mode?: "set" | "never_shorten" | undefined
-        /** In place of `extend`: how much later every membership ends, a duration of ISO 8601 in weeks, days, hours, minutes and seconds of at most ten years. Needs the header `Idempotency-Key`. */
+        /** In place of `extend`: an ISO 8601 duration to add to every end date, in weeks, days, hours, minutes and seconds, up to ten years. Needs the header `Idempotency-Key`. */
         readonly extend_by?: string | undefined
       },
       options?: CallOptions,
     ) => Promise<Counted<BulkExtended>>
 
-    /** Returns the extensions of all memberships, newest first, also undone ones. `GET /v2/projects/{project_id}/bulk-extensions` */
+    /** Returns a project's bulk extensions, newest first, including undone ones. `GET /v2/projects/{project_id}/bulk-extensions` */
     readonly bulkExtensions: (
       input: {
-        /** The id of the project. */
+        /** The project's id. */
         readonly project_id: string
         /** The most items to return. */
         readonly limit?: number | undefined
-        /** The cursor that the page before has as `next`; without it, the first page. */
+        /** The previous page's `next`; without it, the first page. */
         readonly after?: string | undefined
       },
       options?: CallOptions,
     ) => PageList<BulkExtensionRecord>
 
-    /** Changes every end date to what it would be without the bulk extension. Later changes to single members are kept. Needs the role `operator`. `POST /v2/projects/{project_id}/bulk-extensions/{bulk_extension_id}/undo` */
+    /** Gives every membership the end date it would have without the bulk extension. Later changes to single members are kept. Needs the role `operator`. `POST /v2/projects/{project_id}/bulk-extensions/{bulk_extension_id}/undo` */
     readonly undoBulkExtension: (
       input: {
-        /** The id of the project. */
+        /** The project's id. */
         readonly project_id: string
         /** undefined */
         readonly bulk_extension_id: string
-        /** Why, in 1 to 500 characters. The audit trail and the event keep it. */
+        /** The reason, in 1 to 500 characters. The audit trail and the event keep it. */
         readonly reason?: string | undefined
-        /** If true, nothing is changed. The response is that of the same request without it. */
+        /** If true, nothing is changed. The response is the same as without it. */
         readonly dry_run?: boolean | undefined
-        /** If true, a dry run also returns the webhooks that the request would send. */
+        /** If true, a dry run also returns the webhook notifications the request would send. */
         readonly events?: boolean | undefined
       },
       options?: CallOptions,
     ) => Promise<Counted<BulkExtensionUndoing>>
 
-    /** Returns how many memberships of a project are active, and how many end on each day in UTC, counted at this moment. It reads all memberships, so a server counts for one request at a time, and requests for the same wait for one count; if too many different ones wait, it responds with 503. `GET /v2/projects/{project_id}/ends` */
+    /** Returns the number of active memberships in a project, and the number ending on each day in UTC, counted at this moment. It reads all memberships, so a server counts for one request at a time, and equal requests share one count; if too many different ones wait, it responds with 503. `GET /v2/projects/{project_id}/ends` */
     readonly ends: (
       input: {
-        /** The id of the project. */
+        /** The project's id. */
         readonly project_id: string
-        /** The first day. By default, 59 days before `to`; without that, 14 days before today. */
+        /** The first day. By default, 59 days before `to`, or 14 days before today without `to`. */
         readonly from?: string | undefined
-        /** The last day, less than 400 days later. By default, 59 days after `from`; without that, 45 days after today. */
+        /** The last day, less than 400 days later. By default, 59 days after `from`, or 45 days after today without `from`. */
         readonly to?: string | undefined
-        /** Counts as if all memberships had been extended to this date, in either format of `extend`. Nothing is changed. */
+        /** Counts as if all memberships had been extended to this date, in either format allowed for `extend`. Nothing is changed. */
         readonly extend?: string | undefined
         /** Counts as if all memberships had been extended by this duration. */
         readonly extend_by?: string | undefined
-        /** With `extend`: whether memberships that end later are set, too, or left as they are. The default is the server's. */
+        /** With `extend`: whether memberships with a later end date are set, too, or left as they are. The default is the server's. */
         readonly mode?: "set" | "never_shorten" | undefined
       },
       options?: CallOptions,
     ) => Promise<Success<EndCounts>>
 
-    /** Creates memberships of different users, or sets the end dates of those that exist: all of them, or none. `total` is the number of lines. Needs the role `operator`. `POST /v2/projects/{project_id}/memberships/import` */
+    /** Creates memberships, each for a different user, or sets the end dates if they exist: all or none. `total` is the line count. Needs the role `operator`. `POST /v2/projects/{project_id}/memberships/import` */
     readonly import: (
       input: {
-        /** The id of the project. */
+        /** The project's id. */
         readonly project_id: string
         /** With `true`, the lines are judged, and nothing is changed. */
         readonly dry_run?: "true" | "false" | undefined
-        /** With `true`, a dry run returns the webhooks that the import would send. */
+        /** With `true`, a dry run returns the webhook notifications the import would send. */
         readonly events?: "true" | "false" | undefined
-        /** A JSON object in each line, with `user_id` and `end_date`: a date, which may be over, in either format of `extend`; perhaps with `metadata`, as of a grant. At most 10,000 lines and 2 MiB, sent unquoted. */
+        /** A JSON object on each line, with `user_id` and `end_date`: a date, possibly past, in either format allowed for `extend`; optionally with `metadata`, as for a grant. At most 10,000 lines and 2 MiB, sent unquoted. */
         readonly lines: Iterable<ImportLine>
       },
       options?: CallOptions,
     ) => Promise<Counted<ImportPreview | null>>
 
-    /** Returns the memberships of a project in the order of their user ids, compared as text; with `state`, only those that are active, or only those that have expired. With `ending_before`, they are in the order of their end dates, and a page may have fewer than `limit`, or none, before the last. `GET /v2/projects/{project_id}/memberships` */
+    /** Returns a project's memberships ordered by user id, compared as text; with `state`, only active or only expired ones. With `ending_before`, they are ordered by end date, and a page may have fewer than `limit`, or none, before the last. `GET /v2/projects/{project_id}/memberships` */
     readonly list: (
       input: {
-        /** The id of the project. */
+        /** The project's id. */
         readonly project_id: string
         /** The most items to return. */
         readonly limit?: number | undefined
-        /** The cursor that the page before has as `next`; without it, the first page. */
+        /** The previous page's `next`; without it, the first page. */
         readonly after?: string | undefined
         /** Whether the end date is over. */
         readonly state?: "active" | "expired" | undefined
-        /** Only the memberships of these users: at most 1,000 user ids, each 1 to 128 visible characters of ASCII, and not . or .., joined by commas. In an id, a comma is written %2C and a percent sign %25. */
+        /** Only these users' memberships: at most 1,000 user ids, each 1 to 128 visible ASCII characters, and not . or .., joined by commas. In an id, a comma is written %2C and a percent sign %25. */
         readonly user_ids?: string | undefined
-        /** Only the memberships of users whose ids start with this text, also with `state`. Not with `user_ids`. */
+        /** Only memberships with this user id prefix, also with `state`. Not with `user_ids`. */
         readonly prefix?: string | undefined
-        /** Only active memberships that end before this time, soonest first. Not with `state`, `user_ids` or `prefix`. */
+        /** Only active memberships ending before this time, soonest first. Not with `state`, `user_ids` or `prefix`. */
         readonly ending_before?: string | undefined
       },
       options?: CallOptions,
@@ -1138,41 +1138,41 @@ export interface Operations {
     /** Returns a membership. `GET /v2/projects/{project_id}/memberships/{user_id}` */
     readonly get: (
       input: {
-        /** The id of the project. */
+        /** The project's id. */
         readonly project_id: string
-        /** The id of the user, as the host has it. Neither . nor .. */
+        /** The host's own user id. Neither . nor .. */
         readonly user_id: string
       },
       options?: CallOptions,
     ) => Promise<Success<Membership>>
 
-    /** Creates a membership, or sets the end date of an existing one. Needs the role `operator`. `PUT /v2/projects/{project_id}/memberships/{user_id}` */
+    /** Creates a membership, or sets an existing one's end date. Needs the role `operator`. `PUT /v2/projects/{project_id}/memberships/{user_id}` */
     readonly grant: (
       input: {
-        /** The id of the project. */
+        /** The project's id. */
         readonly project_id: string
-        /** The id of the user, as the host has it. Neither . nor .. */
+        /** The host's own user id. Neither . nor .. */
         readonly user_id: string
-        /** A date, which may be over: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. */
+        /** A date, possibly past: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. */
         readonly end_date: number | string
-        /** Replaces that of the membership. Without it, that stays. */
+        /** Replaces the membership's metadata. Without it, the metadata stays. */
         readonly metadata?: Readonly<Record<string, string>> | undefined
-        /** Why, in 1 to 500 characters. The audit trail and the event keep it. */
+        /** The reason, in 1 to 500 characters. The audit trail and the event keep it. */
         readonly reason?: string | undefined
       },
       options?: CallOptions,
     ) => Promise<Success<Membership>>
 
-    /** Changes the metadata of a membership, and leaves its end date. Needs the role `operator`. `PATCH /v2/projects/{project_id}/memberships/{user_id}` */
+    /** Changes a membership's metadata, and leaves its end date. Needs the role `operator`. `PATCH /v2/projects/{project_id}/memberships/{user_id}` */
     readonly update: (
       input: {
-        /** The id of the project. */
+        /** The project's id. */
         readonly project_id: string
-        /** The id of the user, as the host has it. Neither . nor .. */
+        /** The host's own user id. Neither . nor .. */
         readonly user_id: string
-        /** New texts by name, and null for what is removed. Other names stay. */
+        /** New texts by name, and null to remove a name. Other names stay. */
         readonly metadata: Readonly<Record<string, string | null>>
-        /** Why, in 1 to 500 characters. The audit trail and the event keep it. */
+        /** The reason, in 1 to 500 characters. The audit trail and the event keep it. */
         readonly reason?: string | undefined
       },
       options?: CallOptions,
@@ -1181,26 +1181,26 @@ export interface Operations {
     /** Removes a membership. The user can be granted another one. With `erase=true`, also removes the user id from the history and from events, and succeeds if the membership has ended. Needs the role `operator`. `DELETE /v2/projects/{project_id}/memberships/{user_id}` */
     readonly end: (
       input: {
-        /** The id of the project. */
+        /** The project's id. */
         readonly project_id: string
-        /** The id of the user, as the host has it. Neither . nor .. */
+        /** The host's own user id. Neither . nor .. */
         readonly user_id: string
-        /** Whether to erase the person, which needs the role `admin`. */
+        /** Whether to erase the person. Needs the role `admin`. */
         readonly erase?: "true" | "false" | undefined
       },
       options?: CallOptions,
     ) => Promise<Success<null>>
 
-    /** Returns the changes of a membership, newest first, also of one that has ended; among them the bulk extensions that applied to it. Needs the role `operator`. `GET /v2/projects/{project_id}/memberships/{user_id}/history` */
+    /** Returns a membership's changes, newest first, even after it has ended; includes the bulk extensions applied to it. Needs the role `operator`. `GET /v2/projects/{project_id}/memberships/{user_id}/history` */
     readonly history: (
       input: {
-        /** The id of the project. */
+        /** The project's id. */
         readonly project_id: string
-        /** The id of the user, as the host has it. Neither . nor .. */
+        /** The host's own user id. Neither . nor .. */
         readonly user_id: string
         /** The most items to return. */
         readonly limit?: number | undefined
-        /** The cursor that the page before has as `next`; without it, the first page. */
+        /** The previous page's `next`; without it, the first page. */
         readonly after?: string | undefined
       },
       options?: CallOptions,
@@ -1208,12 +1208,12 @@ export interface Operations {
   }
 
   readonly projects: {
-    /** Returns the projects that the key opens, in the order of their ids, compared as text. `GET /v2/projects` */
+    /** Returns the projects in the key's scope, ordered by id, compared as text. `GET /v2/projects` */
     readonly list: (
       input?: {
         /** The most items to return. */
         readonly limit?: number | undefined
-        /** The cursor that the page before has as `next`; without it, the first page. */
+        /** The previous page's `next`; without it, the first page. */
         readonly after?: string | undefined
       },
       options?: CallOptions,
@@ -1222,7 +1222,7 @@ export interface Operations {
     /** Creates a project. Does nothing if it exists. Needs the role `admin`. `PUT /v2/projects/{project_id}` */
     readonly create: (
       input: {
-        /** An id of your own: 1 to 255 characters, none of them a control character. */
+        /** Your own id: 1 to 255 characters, no control characters. */
         readonly project_id: string
       },
       options?: CallOptions,
@@ -1231,7 +1231,7 @@ export interface Operations {
     /** Returns a project. `GET /v2/projects/{project_id}` */
     readonly get: (
       input: {
-        /** The id of the project. */
+        /** The project's id. */
         readonly project_id: string
       },
       options?: CallOptions,
@@ -1240,29 +1240,29 @@ export interface Operations {
     /** Deletes a project with its memberships, webhooks, events and deliveries. API keys do not open it any more, even if it is created again. Needs the role `admin`. `DELETE /v2/projects/{project_id}` */
     readonly delete: (
       input: {
-        /** The id of the project. */
+        /** The project's id. */
         readonly project_id: string
       },
       options?: CallOptions,
     ) => Promise<Success<null>>
 
-    /** Returns who changed memberships and webhooks of a project, newest first, for as long as the server keeps it. Needs the role `operator`. `GET /v2/projects/{project_id}/audit` */
+    /** Returns the changes to a project's memberships and webhooks with their principals, newest first, for as long as the server keeps them. Needs the role `operator`. `GET /v2/projects/{project_id}/audit` */
     readonly audit: (
       input: {
-        /** The id of the project. */
+        /** The project's id. */
         readonly project_id: string
         /** The most items to return. */
         readonly limit?: number | undefined
-        /** The cursor that the page before has as `next`; without it, the first page. */
+        /** The previous page's `next`; without it, the first page. */
         readonly after?: string | undefined
       },
       options?: CallOptions,
     ) => PageList<AuditRow>
 
-    /** Counts the attempts to deliver events of a project by the minute, over all servers. Attempts that another server made may be missing for up to 10 seconds. Needs the role `operator`. `GET /v2/projects/{project_id}/activity` */
+    /** Counts a project's delivery attempts by the minute, over all servers. Another server's attempts may be missing for up to 10 seconds. Needs the role `operator`. `GET /v2/projects/{project_id}/activity` */
     readonly activity: (
       input: {
-        /** The id of the project. */
+        /** The project's id. */
         readonly project_id: string
       },
       options?: CallOptions,
@@ -1270,19 +1270,19 @@ export interface Operations {
   }
 
   readonly webhooks: {
-    /** Returns the webhooks of a project, oldest first. `GET /v2/projects/{project_id}/integrations/webhooks` */
+    /** Returns a project's webhooks, oldest first. `GET /v2/projects/{project_id}/integrations/webhooks` */
     readonly list: (
       input: {
-        /** The id of the project. */
+        /** The project's id. */
         readonly project_id: string
       },
       options?: CallOptions,
     ) => Promise<Counted<ReadonlyArray<Webhook>>>
 
-    /** Registers a URL, which is notified of the events of the project from now on. `POST /v2/projects/{project_id}/integrations/webhooks` */
+    /** Registers a URL, to receive the project's events from now on. `POST /v2/projects/{project_id}/integrations/webhooks` */
     readonly create: (
       input: {
-        /** The id of the project. */
+        /** The project's id. */
         readonly project_id: string
         /** Where events are sent: a public http or https URL without credentials. */
         readonly url: string
@@ -1300,19 +1300,19 @@ export interface Operations {
       options?: CallOptions,
     ) => Promise<Success<Webhook>>
 
-    /** Returns the webhooks of a project, oldest first, without their secrets: what they are for, and how their latest attempts went. `GET /v2/projects/{project_id}/integrations/health` */
+    /** Returns a project's webhooks, oldest first, without their secrets: their purposes, and how their latest attempts went. `GET /v2/projects/{project_id}/integrations/health` */
     readonly health: (
       input: {
-        /** The id of the project. */
+        /** The project's id. */
         readonly project_id: string
       },
       options?: CallOptions,
     ) => Promise<Counted<ReadonlyArray<WebhookHealth>>>
 
-    /** Returns a webhook, what it is for, how its latest attempts went, and its secret: the audit trail says who has asked for it. `GET /v2/projects/{project_id}/integrations/webhooks/{webhook_id}` */
+    /** Returns a webhook, its purpose, how its latest attempts went, and its secret: the audit trail records the disclosure. `GET /v2/projects/{project_id}/integrations/webhooks/{webhook_id}` */
     readonly get: (
       input: {
-        /** The id of the project. */
+        /** The project's id. */
         readonly project_id: string
         /** The id of the webhook. */
         readonly webhook_id: string
@@ -1320,10 +1320,10 @@ export interface Operations {
       options?: CallOptions,
     ) => Promise<Success<WebhookDetails>>
 
-    /** Changes the settings of a webhook. Its id, its secret and its deliveries stay, and what is not in the body stays, too. Needs the role `operator`. `PATCH /v2/projects/{project_id}/integrations/webhooks/{webhook_id}` */
+    /** Changes a webhook's settings. Its id, its secret and its deliveries stay, and settings missing from the body stay, too. Needs the role `operator`. `PATCH /v2/projects/{project_id}/integrations/webhooks/{webhook_id}` */
     readonly update: (
       input: {
-        /** The id of the project. */
+        /** The project's id. */
         readonly project_id: string
         /** The id of the webhook. */
         readonly webhook_id: string
@@ -1348,7 +1348,7 @@ export interface Operations {
     /** Deletes a webhook. No further attempt to notify it starts. `DELETE /v2/projects/{project_id}/integrations/webhooks/{webhook_id}` */
     readonly delete: (
       input: {
-        /** The id of the project. */
+        /** The project's id. */
         readonly project_id: string
         /** The id of the webhook. */
         readonly webhook_id: string
@@ -1359,7 +1359,7 @@ export interface Operations {
     /** Sends the event webhook.ping to one webhook. Needs the role `operator`. `POST /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/ping` */
     readonly ping: (
       input: {
-        /** The id of the project. */
+        /** The project's id. */
         readonly project_id: string
         /** The id of the webhook. */
         readonly webhook_id: string
@@ -1372,10 +1372,10 @@ export interface Operations {
       }>
     >
 
-    /** Enables a webhook that was disabled, and goes on with what waits. It does nothing to others. Needs the role `operator`. `POST /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/enable` */
+    /** Enables a disabled webhook, and goes on with its waiting deliveries. An enabled webhook does not change. Needs the role `operator`. `POST /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/enable` */
     readonly enable: (
       input: {
-        /** The id of the project. */
+        /** The project's id. */
         readonly project_id: string
         /** The id of the webhook. */
         readonly webhook_id: string
@@ -1383,10 +1383,10 @@ export interface Operations {
       options?: CallOptions,
     ) => Promise<Success<null>>
 
-    /** Replaces the secret of a webhook. The previous one also signs for a day. Needs the role `operator`. `POST /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/rotate` */
+    /** Replaces a webhook's secret. The previous one also signs for a day. Needs the role `operator`. `POST /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/rotate` */
     readonly rotate: (
       input: {
-        /** The id of the project. */
+        /** The project's id. */
         readonly project_id: string
         /** The id of the webhook. */
         readonly webhook_id: string
@@ -1394,29 +1394,29 @@ export interface Operations {
       options?: CallOptions,
     ) => Promise<Success<RotatedSecret>>
 
-    /** Returns what was sent to a webhook, newest first, with every attempt. Needs the role `operator`. `GET /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/deliveries` */
+    /** Returns a webhook's deliveries, newest first, with every attempt. Needs the role `operator`. `GET /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/deliveries` */
     readonly deliveries: (
       input: {
-        /** The id of the project. */
+        /** The project's id. */
         readonly project_id: string
         /** The id of the webhook. */
         readonly webhook_id: string
         /** The most items to return. */
         readonly limit?: number | undefined
-        /** The cursor that the page before has as `next`; without it, the first page. */
+        /** The previous page's `next`; without it, the first page. */
         readonly after?: string | undefined
         /** Lists only deliveries in this state. */
         readonly state?: "waiting" | "delivered" | "failed" | "cancelled" | undefined
-        /** `created`, the default, lists the newest first; `latest_attempt` lists only deliveries that were attempted, the latest attempted first. A cursor belongs to the order of its page. */
+        /** `created`, the default, lists the newest first; `latest_attempt` lists only attempted deliveries, the latest attempted first. A cursor belongs to its page's order. */
         readonly order?: "created" | "latest_attempt" | undefined
       },
       options?: CallOptions,
     ) => PageList<Delivery>
 
-    /** Counts the attempts for a webhook in the last 24 hours, by the quarter of an hour, and says how long they took. Attempts that another server made may be missing for up to 10 seconds. `GET /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/activity` */
+    /** Counts a webhook's attempts in the last 24 hours, in 15-minute spans, and estimates how long they took. Another server's attempts may be missing for up to 10 seconds. `GET /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/activity` */
     readonly activity: (
       input: {
-        /** The id of the project. */
+        /** The project's id. */
         readonly project_id: string
         /** The id of the webhook. */
         readonly webhook_id: string
@@ -1424,23 +1424,23 @@ export interface Operations {
       options?: CallOptions,
     ) => Promise<Success<WebhookActivity>>
 
-    /** Returns the delivery of an event to a webhook: what every attempt sends, and what the receiver has responded. The audit trail says who has asked for it. Needs the role `operator`. `GET /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/deliveries/{event_id}` */
+    /** Returns an event's delivery to a webhook: the request sent by every attempt, and the receiver's responses. The audit trail records the disclosure. Needs the role `operator`. `GET /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/deliveries/{event_id}` */
     readonly delivery: (
       input: {
-        /** The id of the project. */
+        /** The project's id. */
         readonly project_id: string
         /** The id of the webhook. */
         readonly webhook_id: string
-        /** The id of the event. */
+        /** The event's id. */
         readonly event_id: string
       },
       options?: CallOptions,
     ) => Promise<Success<ShownDelivery>>
 
-    /** Sends an event to a webhook again, or now if it waits for its next attempt; or sends the events since a time that the webhook has missed or not accepted. One call reads up to 25,000 events that are kept and sends up to 10,000, after all other events that are due for the webhook. What waits or is being sent is never doubled. Needs the role `operator`. `POST /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/replay` */
+    /** Sends an event to a webhook again, or now if it waits for its next attempt; or sends the events since a time that the webhook has missed or not accepted. One call reads up to 25,000 kept events and sends up to 10,000, after all other events due for the webhook. Waiting deliveries and attempts in flight are never doubled. Needs the role `operator`. `POST /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/replay` */
     readonly replay: (
       input: {
-        /** The id of the project. */
+        /** The project's id. */
         readonly project_id: string
         /** The id of the webhook. */
         readonly webhook_id: string
@@ -1462,35 +1462,35 @@ export interface Operations {
   }
 
   readonly events: {
-    /** Returns the events of a project after a cursor, in an order in which none is skipped: the next page begins where this one ends, whenever it is asked for. `after=start` begins at the oldest event that is kept; without `after`, the feed begins now. With `Accept: text/event-stream`, it is a stream, which `Last-Event-ID` resumes. `GET /v2/projects/{project_id}/events` */
+    /** Returns a project's events after a cursor, without skipping any: the next page continues at the end of this one, whenever it is requested. `after=start` begins at the oldest kept event; without `after`, the feed begins now. With `Accept: text/event-stream`, it is a stream, resumed by `Last-Event-ID`. `GET /v2/projects/{project_id}/events` */
     readonly list: (
       input: {
-        /** The id of the project. */
+        /** The project's id. */
         readonly project_id: string
         /** The most items to return. */
         readonly limit?: number | undefined
-        /** The cursor that the page before has as `next`; without it, the first page. */
+        /** The previous page's `next`; without it, the first page. */
         readonly after?: string | undefined
-        /** Only events of these types, joined by commas. */
+        /** Only events with these types, joined by commas. */
         readonly types?: string | undefined
         /** How many seconds to wait when there is no event yet: 0 to 20. Default: 0. */
         readonly wait?: string | undefined
         /** A ticket, in place of a key. */
         readonly ticket?: string | undefined
-        /** Whether the response has the data of events, or null. With `summary`, events about memberships have `user_id` and `end_date` alone, and others null. Default: true. */
+        /** Whether the response has the events' data, or null. With `summary`, events about memberships have `user_id` and `end_date` alone, and others null. Default: true. */
         readonly data?: "true" | "summary" | "false" | undefined
-        /** `newest`: the latest events first, for a list. `next` is the page of older ones, and `start` after the oldest. Not with `types` and `wait`. Default: oldest. */
+        /** `newest`: the latest events first, for a list. `next` is the page with older ones, and `start` after the oldest. Not with `types` and `wait`. Default: oldest. */
         readonly order?: "oldest" | "newest" | undefined
       },
       options?: CallOptions,
     ) => Promise<Continued<FeedEvent>>
 
-    /** Publishes an event of your own to the webhooks of a project. Needs the role `operator`. `POST /v2/projects/{project_id}/events` */
+    /** Publishes your own event to a project's webhooks. Needs the role `operator`. `POST /v2/projects/{project_id}/events` */
     readonly publish: (
       input: {
-        /** The id of the project. */
+        /** The project's id. */
         readonly project_id: string
-        /** Any type but those of the events that Tenure itself publishes. */
+        /** Any type not published by Tenure itself. */
         readonly type: string
         readonly data: unknown
       },
@@ -1502,14 +1502,14 @@ export interface Operations {
       }>
     >
 
-    /** Returns an event, and where it was delivered, with every attempt. The audit trail says who has asked for it, unless `data=false` leaves out what the event says. Needs the role `operator`. `GET /v2/projects/{project_id}/events/{event_id}` */
+    /** Returns an event, and its deliveries with every attempt. The audit trail records the disclosure, unless `data=false` leaves out the event's data. Needs the role `operator`. `GET /v2/projects/{project_id}/events/{event_id}` */
     readonly get: (
       input: {
-        /** The id of the project. */
+        /** The project's id. */
         readonly project_id: string
         /** The id of the event. */
         readonly event_id: string
-        /** Whether the response has the data of events, and not null. Default: true. */
+        /** Whether the response has the events' data, and not null. Default: true. */
         readonly data?: "true" | "false" | undefined
       },
       options?: CallOptions,
@@ -1517,10 +1517,10 @@ export interface Operations {
   }
 
   readonly realtime: {
-    /** Issues a ticket for a browser, which cannot send the key: within 60 seconds, it opens one connection that follows the feed. `POST /v2/realtime/tickets` */
+    /** Issues a ticket for a browser, because a browser cannot send the key: within 60 seconds, it opens one connection to follow the feed. `POST /v2/realtime/tickets` */
     readonly issueTicket: (
       input: {
-        /** Ids of the projects whose feeds the ticket opens; `all` for those that the key opens. */
+        /** Ids of the projects with feeds in the ticket's scope; `all` for the key's projects. */
         readonly projects: "all" | ReadonlyArray<string>
       },
       options?: CallOptions,
@@ -1528,25 +1528,25 @@ export interface Operations {
   }
 
   readonly apiKeys: {
-    /** Returns API keys, also revoked and expired ones, oldest first: those that open no project that the own key does not open. Needs the role `admin`. `GET /v2/api-keys` */
+    /** Returns API keys within the own key's scope, including revoked and expired ones, oldest first. Needs the role `admin`. `GET /v2/api-keys` */
     readonly list: (
       input?: {
         /** The most items to return. */
         readonly limit?: number | undefined
-        /** The cursor that the page before has as `next`; without it, the first page. */
+        /** The previous page's `next`; without it, the first page. */
         readonly after?: string | undefined
       },
       options?: CallOptions,
     ) => PageList<ApiKey>
 
-    /** Issues a key, which may open no project that the own key does not open. Needs the role `admin`. `POST /v2/api-keys` */
+    /** Issues a key. Its scope must be within the own key's scope. Needs the role `admin`. `POST /v2/api-keys` */
     readonly issue: (
       input: {
-        /** Ids of the projects that the key opens; `all` for those there are and will be. */
+        /** Ids of the projects in the key's scope; `all` for present and future ones. */
         readonly projects: "all" | ReadonlyArray<string>
-        /** What the holder of a key may do; each role may also do what those before it may. */
+        /** The key's permission; each role includes the permissions before it. */
         readonly role: "client" | "operator" | "admin"
-        /** What people call the key. */
+        /** The key's display name. */
         readonly name?: string | undefined
         /** A future date. By default, the key never expires. */
         readonly expires_at?: number | string | undefined
@@ -1565,12 +1565,12 @@ export interface Operations {
   }
 
   readonly audit: {
-    /** Returns who created and deleted projects, and who issued and revoked API keys, newest first. Needs a key that opens all projects. Needs the role `admin`. `GET /v2/audit` */
+    /** Returns changes with their principals, newest first: projects created and deleted, and API keys issued and revoked. Needs a key with all projects in its scope. Needs the role `admin`. `GET /v2/audit` */
     readonly list: (
       input?: {
         /** The most items to return. */
         readonly limit?: number | undefined
-        /** The cursor that the page before has as `next`; without it, the first page. */
+        /** The previous page's `next`; without it, the first page. */
         readonly after?: string | undefined
       },
       options?: CallOptions,
@@ -1578,15 +1578,15 @@ export interface Operations {
   }
 
   readonly identity: {
-    /** Returns who sends the request, and what they may do. `GET /v2/identity` */
+    /** Returns the request's principal, with its role and scope. `GET /v2/identity` */
     readonly get: (input?: {}, options?: CallOptions) => Promise<Success<Identity>>
   }
 
   readonly status: {
-    /** Returns how the server and its stores are doing. Needs a key that opens all projects. Needs the role `admin`. `GET /v2/status` */
+    /** Returns the state of the server and its stores. Needs a key with all projects in its scope. Needs the role `admin`. `GET /v2/status` */
     readonly get: (input?: {}, options?: CallOptions) => Promise<Success<Status>>
 
-    /** Returns how many attempts to deliver succeeded and failed on all servers, and how many requests the server that answers refused, by the minute. Attempts that another server made may be missing for up to 10 seconds. Needs a key that opens all projects. Needs the role `admin`. `GET /v2/status/activity` */
+    /** Returns the successful and failed delivery attempts on all servers, and the answering server's refused requests, by the minute. Another server's attempts may be missing for up to 10 seconds. Needs a key with all projects in its scope. Needs the role `admin`. `GET /v2/status/activity` */
     readonly activity: (input?: {}, options?: CallOptions) => Promise<Success<Activity>>
   }
 }

@@ -1,4 +1,4 @@
-/** The operations on API keys, and the one that tells who sends a request. */
+/** Operations on API keys, and the operation that returns the request's principal. */
 
 import * as Predicate from "effect/Predicate"
 import { brandedText, instantSetting, shownInstant } from "../base/input.ts"
@@ -12,16 +12,16 @@ import { declareOperations, pageFields, paged, plain } from "./declaration.ts"
 import type { Instant, Uuid } from "./types.ts"
 
 /**
- * What the holder of a key may do; each role may also do what those before it may.
+ * The key's permission; each role includes the permissions before it.
  * @example "client"
  */
 type Role = (typeof roles)[number]
 
 export interface ApiKey {
-  /** The id of the key. */
+  /** The key's id. */
   readonly id: Uuid
   /**
-   * What people call the key.
+   * The key's display name.
    * @minLength 1
    * @maxLength 255
    * @example "nightly import"
@@ -29,7 +29,7 @@ export interface ApiKey {
   readonly name: string | null
   readonly role: Role
   /**
-   * Ids of the projects that the key opens; `all` for those there are and will be.
+   * Ids of the projects in the key's scope; `all` for present and future ones.
    * @example ["demo"]
    */
   readonly projects: "all" | ReadonlyArray<string>
@@ -42,7 +42,7 @@ export interface ApiKey {
 
 export interface IssuedApiKey extends Pick<ApiKey, "id"> {
   /**
-   * The bearer token, which is shown this once; null in the answer to a repetition.
+   * The bearer token, shown only once; null in a replayed response.
    * @example "tnr_jVQ0dYqN0zv2mXxq0T5yq3yq9mGmQXoVxKf3mS1b7aE"
    */
   readonly token: string | null
@@ -50,7 +50,7 @@ export interface IssuedApiKey extends Pick<ApiKey, "id"> {
 
 export interface Identity extends Pick<ApiKey, "role" | "projects"> {
   /**
-   * The id of the API key, or of whom else the host named.
+   * The API key's id, or the id of another principal named by the host.
    * @example "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
    */
   readonly key_id: string
@@ -63,12 +63,12 @@ export interface Identity extends Pick<ApiKey, "role" | "projects"> {
 
 const all = "/v2/api-keys"
 
-/** A page of keys. */
+/** A page from the list of keys. */
 const keysQuery = input(
   {},
   {
     ...pageFields,
-    /** The cursor that the page before has as `next`; without it, the first page. */
+    /** The previous page's `next`; without it, the first page. */
     after: Setting.optional(brandedText(ApiKeyId)),
   },
 )
@@ -82,12 +82,12 @@ const parseExpiry = (given: unknown): InstantInput | undefined => {
   return millis === undefined ? undefined : toInstantInput(millis)
 }
 
-/** A key to issue. What its values have to be is checked after the permission to use its projects. */
+/** A key to issue. Its values are checked after the permission to use its projects. */
 const newApiKey = input(
   {},
   {
     /**
-     * Ids of the projects that the key opens; `all` for those there are and will be.
+     * Ids of the projects in the key's scope; `all` for present and future ones.
      * @example ["demo"]
      */
     projects: Setting.inJson(
@@ -99,7 +99,7 @@ const newApiKey = input(
     ),
     role: Setting.inJson(Setting.oneOf(roles), { $ref: "Role" }),
     /**
-     * What people call the key.
+     * The key's display name.
      * @example "nightly import"
      */
     name: Setting.optional(
@@ -129,14 +129,13 @@ const newApiKey = input(
 /**
  * API keys
  *
- * Who may call the API, and what they may do.
+ * API keys authenticate clients, each with a role and a scope.
  */
 export const apiKeyOperations = declareOperations({
   /**
    * List API keys
    *
-   * Returns API keys, also revoked and expired ones, oldest first: those that open no project that the own key does not
-   * open.
+   * Returns API keys within the own key's scope, including revoked and expired ones, oldest first.
    */
   list: {
     method: "GET",
@@ -149,7 +148,7 @@ export const apiKeyOperations = declareOperations({
   /**
    * Issue an API key
    *
-   * Issues a key, which may open no project that the own key does not open.
+   * Issues a key. Its scope must be within the own key's scope.
    */
   issue: {
     method: "POST",
@@ -177,13 +176,13 @@ export const apiKeyOperations = declareOperations({
 /**
  * Identity
  *
- * Who sends a request.
+ * The principal behind a request.
  */
 export const identityOperations = declareOperations({
   /**
    * Get the identity
    *
-   * Returns who sends the request, and what they may do.
+   * Returns the request's principal, with its role and scope.
    */
   get: {
     method: "GET",

@@ -1,4 +1,4 @@
-/** The operation on the audit trail of what belongs to no project. */
+/** The operation on the audit trail outside projects. */
 
 import { brandedText } from "../base/input.ts"
 import { input } from "../base/operation-input.ts"
@@ -7,19 +7,19 @@ import { type AuditAction, AuditCursor, type MembershipAction } from "../members
 import { declareOperations, pageFields, paged } from "./declaration.ts"
 import type { Instant, Int } from "./types.ts"
 
-/** Who made a change, when and why, from and to which date. */
+/** A change's principal, time and reason, and its old and new date. */
 interface AuditedChange {
   readonly at: Instant
   readonly from: Instant | null
   readonly to: Instant | null
   /**
-   * How much later all memberships end, if that was done: a duration of ISO 8601.
+   * The ISO 8601 duration added to all end dates, if there was one.
    * @example null
    */
   readonly extend_by: string | null
-  /** The id of the API key, or of whom else the host named. */
+  /** The API key's id, or the id of another principal named by the host. */
   readonly key_id: string | null
-  /** The name of the API key. */
+  /** The API key's name. */
   readonly key_name: string | null
   readonly request_id: string | null
   readonly reason: string | null
@@ -27,9 +27,9 @@ interface AuditedChange {
 
 export interface MembershipChange extends AuditedChange {
   /**
-   * What was done; `bulk_lengthened` has left memberships that ended later, `bulk_undone` has undone a bulk extension, `moved`
-   * has moved the membership to or from another user id, `updated` has changed metadata, and `expiring` and `expired` are
-   * announcements of the date.
+   * The action; `bulk_lengthened` has left memberships with a later end date, `bulk_undone` has undone
+   * a bulk extension, `moved` has moved the membership to or from another user id, `updated` has
+   * changed metadata, and `expiring` and `expired` announce the date.
    */
   readonly action: MembershipAction
 }
@@ -38,25 +38,26 @@ type AuditedValue = string | Int | boolean | ReadonlyArray<string> | null
 
 export interface AuditRow extends AuditedChange {
   /**
-   * What was done; `bulk_lengthened` has left memberships that ended later, `bulk_undone` has undone a bulk extension, `moved`
-   * has moved the membership to or from another user id, `updated` has changed metadata, and `expiring` and `expired` are
-   * announcements of the date.
+   * The action; `bulk_lengthened` has left memberships with a later end date, `bulk_undone` has undone
+   * a bulk extension, `moved` has moved the membership to or from another user id, `updated` has
+   * changed metadata, and `expiring` and `expired` announce the date.
    */
   readonly action: AuditAction
   /**
-   * Whose membership was changed; null if all were, or something else, or if the user was erased.
+   * The changed member; null for a change to all memberships or to another subject, or if the user was
+   * erased.
    * @pattern ^[!-~]{1,128}$
    * @example "1001"
    */
   readonly user_id: string | null
   /**
-   * The id of the webhook, the API key, the project or the bulk extension that was changed; the other user id of a membership
-   * that was moved; null for other changes of one membership.
+   * The changed webhook's, API key's, project's or bulk extension's id; the other user id for a moved
+   * membership; null for other changes to one membership.
    * @example null
    */
   readonly subject: string | null
   /**
-   * The settings of a webhook that were changed, from and to which value.
+   * A webhook's changed settings, with old and new values.
    * @example []
    */
   readonly changes: ReadonlyArray<{
@@ -66,24 +67,24 @@ export interface AuditRow extends AuditedChange {
   }>
 }
 
-/** A page of the audit trail. */
+/** A page from the audit trail. */
 export const auditPage = {
   ...pageFields,
-  /** The cursor that the page before has as `next`; without it, the first page. */
+  /** The previous page's `next`; without it, the first page. */
   after: Setting.optional(brandedText(AuditCursor)),
 }
 
 /**
  * Audit trail
  *
- * Who changed what, beside the changes of a project.
+ * Changes outside projects.
  */
 export const auditOperations = declareOperations({
   /**
-   * List changes of projects and keys
+   * List changes to projects and keys
    *
-   * Returns who created and deleted projects, and who issued and revoked API keys, newest first. Needs a key that opens all
-   * projects.
+   * Returns changes with their principals, newest first: projects created and deleted, and API keys
+   * issued and revoked. Needs a key with all projects in its scope.
    */
   list: {
     method: "GET",

@@ -1,4 +1,4 @@
-/** What an operation of the HTTP API is declared to be: how it is called, what it reads, replies and fails with. */
+/** Declares an HTTP API operation: how it is called, its input, its reply and its errors. */
 
 import type { RequestInput } from "../base/operation-input.ts"
 import * as Setting from "../base/setting.ts"
@@ -7,33 +7,33 @@ import type { ApiErrorTag } from "./errors.ts"
 
 const prefix = "/v2/"
 
-/** A path as routers write it, without a base path. Segments that start with `:` are parameters. */
+/** A path as routers write it, without a base path. Segments starting with `:` are parameters. */
 export type PathPattern = `${typeof prefix}${string}`
 
-/** A method, a path and who may call it. */
+/** A method, a path and the required role. */
 export interface Route {
   readonly method: "DELETE" | "GET" | "PATCH" | "POST" | "PUT"
   readonly pattern: PathPattern
-  /** The least role that may call it; `"none"` if no key is needed. */
+  /** The least role allowed to call it; `"none"` if no key is needed. */
   readonly role: Role | "none"
-  /** Whether those who may only read may call it, although it is not a GET. */
+  /** Whether read-only keys may call it, although it is not a GET. */
   readonly changesNothing?: boolean
-  /** Whether the holder of a ticket may call it. */
+  /** Whether a ticket is enough to call it. */
   readonly takesTicket?: boolean
-  /** The longest body, in bytes, where it is not that of the option. */
+  /** The longest body, in bytes, unless the option decides it. */
   readonly maxBodyBytes?: number
-  /** Whether it is an endpoint of the contract, which ignores fields and parameters that it does not know. */
+  /** Whether it is an endpoint in the contract. These ignore unknown fields and parameters. */
   readonly isContract?: boolean
 }
 
-/** How a reply is made: of data, of data that is counted, of a page of a list, or of what follows a cursor. */
+/** A reply's kind: plain data, counted data, a list page, or the items after a cursor. */
 type ReplyKind = "continued" | "counted" | "paged" | "plain"
 
-/** The reply of an operation, with the type of its data and its usual message. */
+/** An operation's reply, with its data's type and its usual message. */
 export interface Reply<out Data extends object | null> {
   readonly kind: ReplyKind
   readonly message: string
-  /** Never there: the type alone says what the data is. */
+  /** Never present: the data exists only as a type. */
   readonly data?: Data
 }
 
@@ -41,34 +41,34 @@ const replyOf =
   (kind: ReplyKind) =>
   <Data extends object | null>(message: string): Reply<Data> => ({ kind, message })
 
-/** The reply of an operation that counts nothing. */
+/** The reply for data without a count. */
 export const plain = replyOf("plain")
 
-/** The reply of an operation that counts items: those that it lists, or those that it has changed. */
+/** The reply for counted items: listed or changed ones. */
 export const counted = replyOf("counted")
 
-/** The reply of an operation that lists a page. */
+/** The reply for a list page. */
 export const paged = replyOf("paged")
 
-/** The reply of an operation that lists what follows a cursor, which the next page has in its place. */
+/** The reply for items after a cursor. The next page starts at its `next`. */
 export const continued = replyOf("continued")
 
 /** An operation. Its doc comment has a title, and then a description. */
 export interface Declaration extends Route {
   /** Its parameters and its body. */
   readonly input: RequestInput<unknown, unknown>
-  /** A body with something in each line, which the operation reads itself. The input is in the query then. */
+  /** A body with one item per line, read by the operation itself. The input is in the query then. */
   readonly lines?: { readonly mediaType: string; readonly json: Setting.JsonSchema }
   readonly reply: Reply<object | null>
-  /** Its errors, besides those of every operation, of every project and of idempotency keys. */
+  /** Its errors, besides those common to all operations, to all projects and to idempotency keys. */
   readonly errors: ReadonlyArray<ApiErrorTag>
 }
 
-/** The parameters of every paged list. */
+/** The parameters for every paged list. */
 export const pageFields = {
   /** The most items to return. */
   limit: Setting.withDefault(Setting.integer({ most: 1000 }), 100),
-  /** The cursor that the page before has as `next`; without it, the first page. */
+  /** The previous page's `next`; without it, the first page. */
   after: Setting.optional(
     Setting.inJson(
       Setting.string("a cursor, as `next` of the page before", () => true),
@@ -82,7 +82,7 @@ export const declareOperations = <const D extends Readonly<Record<string, Declar
   declared: D,
 ): D => declared
 
-/** The operations of a resource, by their whole names. */
+/** A resource's operations, by full name. */
 export type Named<Resource extends string, D> = {
   readonly [Name in keyof D & string as `${Resource}.${Name}`]: D[Name]
 }

@@ -1,4 +1,4 @@
-/** Every error that a client can meet: one table of status, error code, messages and headers. */
+/** All errors sent to clients: one table with status, error code, messages and headers. */
 
 import type { IdempotencyInProgress, IdempotencyMismatch } from "../base/change-context.ts"
 import type { InvalidInput, StoreUnavailable } from "../base/errors.ts"
@@ -22,40 +22,40 @@ import type { WebhookDisabled, WebhookLimitReached, WebhookNotFound } from "../w
 
 /** The request could not be read as a whole. */
 export type UnreadableRequest =
-  /** The request is not valid HTTP, or its body is not a JSON object; the message says which. */
+  /** The request is not valid HTTP, or its body is not a JSON object; the message names the problem. */
   | { readonly _tag: "MalformedRequest"; readonly message: string }
   /** The request did not arrive in time. */
   | { readonly _tag: "RequestTimeout" }
   /** The header fields are longer than the server accepts. */
   | { readonly _tag: "RequestHeadersTooLarge" }
 
-/** What is wrong with a line of a body; the first one has the number 1. */
+/** The problem with a line in a body; the first line has the number 1. */
 export interface LineFault {
   readonly line: number
   readonly message: string
 }
 
-/** Lines of a body are invalid. */
+/** A body has invalid lines. */
 export interface InvalidLines {
   readonly _tag: "InvalidLines"
   readonly faults: readonly [LineFault, ...ReadonlyArray<LineFault>]
 }
 
-/** Every error that a client can meet. */
+/** All errors sent to clients. */
 export type ApiError =
   | UnreadableRequest
   | { readonly _tag: "Unauthorized" }
-  /** The role of the sender is too small for the operation. */
+  /** The principal's role is too small for the operation. */
   | { readonly _tag: "Forbidden" }
   | { readonly _tag: "RouteNotFound" }
-  /** `allow` lists the methods that the path allows. */
+  /** `allow` lists the path's methods. */
   | { readonly _tag: "MethodNotAllowed"; readonly allow: ReadonlyArray<string> }
   /** `limit` is the longest body, in bytes. */
   | { readonly _tag: "PayloadTooLarge"; readonly limit: number }
   | { readonly _tag: "UnsupportedMediaType"; readonly message: string }
   /** The path takes WebSocket connections only. */
   | { readonly _tag: "UpgradeRequired" }
-  /** A client that waits `retryAfter` seconds is admitted. */
+  /** A client is admitted after waiting `retryAfter` seconds. */
   | { readonly _tag: "RateLimited"; readonly retryAfter: number }
   | { readonly _tag: "InternalError" }
   | Pick<IdempotencyMismatch, "_tag">
@@ -79,32 +79,32 @@ export type ApiError =
   | Pick<ApiKeyNotFound, "_tag">
   | Pick<StoreUnavailable, "_tag" | "cause" | "problem">
 
-/** The name of an error. */
+/** An error's name. */
 export type ApiErrorTag = ApiError["_tag"]
 
-/** The errors of a name. */
+/** The errors with a name. */
 export type ApiErrorOf<Of extends ApiErrorTag> = {
   readonly [Name in Of]: Extract<ApiError, { readonly _tag: Name }> & { readonly _tag: Name }
 }[Of]
 
 type Messages = readonly [string, ...ReadonlyArray<string>]
 
-/** Fields of the error in the body of a response, besides its code and its message. */
+/** Fields in a response's error, besides its code and its message. */
 type ApiErrorDetails = Readonly<Record<string, number | string | null>>
 
 type Headers = Readonly<Record<string, string>>
 
-/** The response to an error: a function of the error where it differs from one to the next. */
+/** The response to an error: a function if it varies with the error. */
 interface Entry<Error> {
   readonly status: number
   readonly code: string
   /** Several for several errors in the body. */
   readonly messages: Messages | ((error: Error) => Messages)
-  /** The header fields of this response, besides those of every response. */
+  /** This response's header fields, besides the usual ones. */
   readonly headers?: Headers | ((error: Error) => Headers)
-  /** Further fields of the error in the body. */
+  /** Further error fields in the body. */
   readonly details?: (error: Error) => ApiErrorDetails
-  /** Further fields of each of several errors, which are a list in the body even if there is one. */
+  /** Further fields for each error in a list. The body has a list even for a single error. */
   readonly detailsOfEach?: (error: Error) => ReadonlyArray<ApiErrorDetails>
 }
 

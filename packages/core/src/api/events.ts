@@ -10,10 +10,10 @@ import type { Instant, Uuid } from "./types.ts"
 import type { Delivery } from "./webhooks.ts"
 
 export interface FeedEvent {
-  /** The id of the event. */
+  /** The event's id. */
   readonly id: Uuid
   /**
-   * The type of an event.
+   * The event's type.
    * @pattern ^(?=.{1,128}$)[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$
    * @example "payment.completed"
    */
@@ -27,7 +27,7 @@ export interface FeedEvent {
 }
 
 interface DeliveryOfEvent extends Pick<Delivery, "state" | "due_at" | "attempts"> {
-  /** The id of the webhook. */
+  /** The webhook's id. */
   readonly webhook_id: Uuid
 }
 
@@ -42,7 +42,7 @@ const publication = input(
   projectPath,
   {
     /**
-     * Any type but those of the events that Tenure itself publishes.
+     * Any type not published by Tenure itself.
      * @example "payment.completed"
      */
     type: Setting.inJson(
@@ -71,7 +71,7 @@ const parseTypes = (given: unknown): ReadonlyArray<string> | undefined => {
 
 const typesField = {
   /**
-   * Only events of these types, joined by commas.
+   * Only events with these types, joined by commas.
    * @example "membership.extended,membership.ended"
    */
   types: Setting.optional(
@@ -98,7 +98,7 @@ const ticketField = {
   ),
 }
 
-/** A page of the feed, or of the latest events. */
+/** A page from the feed, or from the latest events. */
 const feedQuery = input(projectPath, {
   ...pageFields,
   ...typesField,
@@ -117,18 +117,18 @@ const feedQuery = input(projectPath, {
   ),
   ...ticketField,
   /**
-   * Whether the response has the data of events, or null. With `summary`, events about memberships have `user_id` and
-   * `end_date` alone, and others null. Default: true.
+   * Whether the response has the events' data, or null. With `summary`, events about memberships have
+   * `user_id` and `end_date` alone, and others null. Default: true.
    */
   data: Setting.withDefault(Setting.oneOf(["true", "summary", "false"]), "true"),
   /**
-   * `newest`: the latest events first, for a list. `next` is the page of older ones, and `start` after the oldest. Not with
-   * `types` and `wait`. Default: oldest.
+   * `newest`: the latest events first, for a list. `next` is the page with older ones, and `start`
+   * after the oldest. Not with `types` and `wait`. Default: oldest.
    */
   order: Setting.withDefault(Setting.oneOf(["oldest", "newest"]), "oldest"),
 })
 
-/** The feed as a stream, which `Last-Event-ID` resumes. */
+/** The feed as a stream. `Last-Event-ID` resumes it. */
 export const streamQuery = input(projectPath, {
   after: pageFields.after,
   ...typesField,
@@ -136,22 +136,23 @@ export const streamQuery = input(projectPath, {
 })
 
 const eventQuery = input(eventPath, {
-  /** Whether the response has the data of events, and not null. Default: true. */
+  /** Whether the response has the events' data, and not null. Default: true. */
   data: Setting.withDefault(Setting.boolean, true),
 })
 
 /**
  * Events
  *
- * What happened in a project, and who was notified of it.
+ * Events in a project, and their deliveries to webhooks.
  */
 export const eventOperations = declareOperations({
   /**
    * Read the feed
    *
-   * Returns the events of a project after a cursor, in an order in which none is skipped: the next page begins where this
-   * one ends, whenever it is asked for. `after=start` begins at the oldest event that is kept; without `after`, the feed
-   * begins now. With `Accept: text/event-stream`, it is a stream, which `Last-Event-ID` resumes.
+   * Returns a project's events after a cursor, without skipping any: the next page continues at the end
+   * of this one, whenever it is requested. `after=start` begins at the oldest kept event; without
+   * `after`, the feed begins now. With `Accept: text/event-stream`, it is a stream, resumed by
+   * `Last-Event-ID`.
    */
   list: {
     method: "GET",
@@ -165,7 +166,7 @@ export const eventOperations = declareOperations({
   /**
    * Publish an event
    *
-   * Publishes an event of your own to the webhooks of a project.
+   * Publishes your own event to a project's webhooks.
    */
   publish: {
     method: "POST",
@@ -173,7 +174,7 @@ export const eventOperations = declareOperations({
     role: "operator",
     input: publication,
     reply: plain<{
-      /** The id of the event. */
+      /** The event's id. */
       readonly id: Uuid
     }>("The event was published."),
     errors: [],
@@ -181,8 +182,8 @@ export const eventOperations = declareOperations({
   /**
    * Find an event
    *
-   * Returns an event, and where it was delivered, with every attempt. The audit trail says who has asked for it, unless
-   * `data=false` leaves out what the event says.
+   * Returns an event, and its deliveries with every attempt. The audit trail records the disclosure,
+   * unless `data=false` leaves out the event's data.
    */
   get: {
     method: "GET",

@@ -61,7 +61,7 @@ export type MembershipState = State
 
 export interface Membership {
   /**
-   * The id of the user, as the host has it. Neither . nor ..
+   * The host's own user id. Neither . nor ..
    * @pattern ^[!-~]{1,128}$
    * @example "1001"
    */
@@ -69,8 +69,8 @@ export interface Membership {
   readonly end_date: Instant
   readonly state: MembershipState
   /**
-   * What was noted of a membership: an object of at most 16 texts of 1 to 255 characters by name, and names of 1 to 40 letters,
-   * digits and _.-, a letter first.
+   * A membership's metadata: an object with at most 16 texts by name. Texts have 1 to 255 characters.
+   * Names have 1 to 40 letters, digits and _.-, a letter first.
    * @maxProperties 16
    * @example {"plan":"gold"}
    */
@@ -81,7 +81,7 @@ export interface Membership {
 export interface EventsPreview {
   readonly total: Int
   /**
-   * How many webhooks, by the type of their event.
+   * Webhook counts, by event type.
    * @example {"membership.extended":1}
    */
   readonly by_type: Readonly<Record<string, Int>>
@@ -90,42 +90,42 @@ export interface EventsPreview {
    * @maxItems 10
    */
   readonly first: ReadonlyArray<{
-    /** The id of the webhook. */
+    /** The webhook's id. */
     readonly webhook_id: Uuid
     /** @example "https://receiver.example/" */
     readonly url: string
     /**
-     * The type of an event.
+     * The event's type.
      * @example "payment.completed"
      */
     readonly type: string
-    /** What would be sent. The time, the id of the request and the sequence number are not final. */
+    /** The body to be sent. Its time, request id and sequence number are not final. */
     readonly body: Readonly<Record<string, unknown>>
   }>
 }
 
 interface WithEvents {
-  /** Of a dry run with `events`, the webhooks that the request would send at once. */
+  /** After a dry run with `events`: the webhook notifications the request would send at once. */
   readonly events?: EventsPreview
 }
 
 export interface Extended extends WithEvents {
   readonly new_end_date: Instant
-  /** The same date, of an extension by a duration. */
+  /** After an extension by a duration: the same date. */
   readonly end_date?: Instant
 }
 
-/** What a dry run of a change of all memberships shows. */
+/** A dry run's result for a change to all memberships. */
 export interface BulkExtensionUndoing extends WithEvents {
-  /** Of a dry run, the number of memberships that would end earlier than they do now. */
+  /** After a dry run: the number of memberships that would end earlier than now. */
   readonly would_shorten?: Int
-  /** Of a dry run, the number of memberships that have ended and would be active again. */
+  /** After a dry run: the number of expired memberships that would be active again. */
   readonly would_reactivate?: Int
-  /** Of a dry run, the number of memberships that would end at the last instant of the year 9999, and do not now. */
+  /** After a dry run: the number of memberships that would newly end at the last instant in the year 9999. */
   readonly would_be_capped?: Int
-  /** The number of memberships of the project. */
+  /** The project's membership count. */
   readonly total?: Int
-  /** Of a dry run, up to ten memberships that would end at another date. */
+  /** After a dry run: up to ten memberships with another end date. */
   readonly examples?: ReadonlyArray<{
     readonly user_id: Membership["user_id"]
     readonly end_date: Instant
@@ -134,10 +134,10 @@ export interface BulkExtensionUndoing extends WithEvents {
 }
 
 export interface BulkExtended extends BulkExtensionUndoing {
-  /** The new end date, of an extension to a date. */
+  /** After an extension to a date: the new end date. */
   readonly new_end_date?: Instant
   /**
-   * The duration, of an extension by one.
+   * After an extension by a duration: the duration.
    * @example "P3D"
    */
   readonly extend_by?: string
@@ -145,7 +145,7 @@ export interface BulkExtended extends BulkExtensionUndoing {
 
 export interface BulkExtensionRecord {
   /**
-   * The id of its event.
+   * Its event's id.
    * @example "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
    */
   readonly id: string
@@ -157,10 +157,10 @@ export interface BulkExtensionRecord {
   readonly reason: string | null
   readonly key_id: string | null
   readonly request_id: string | null
-  /** The number of memberships then. */
+  /** The membership count then. */
   readonly total: Int
   readonly undone_at: Instant | null
-  /** The id of the API key, or of whom else the host named. */
+  /** The API key's id, or the id of another principal named by the host. */
   readonly undone_by: string | null
 }
 
@@ -172,7 +172,7 @@ export interface BulkExtensionRecord {
 export type Day = string
 
 /**
- * A number of memberships.
+ * A membership count.
  * @integer
  * @minimum 0
  */
@@ -184,29 +184,29 @@ export interface EndCounts {
   readonly total: Members
   readonly active: Members
   readonly expired: Members
-  /** Memberships that end on the day of `at`, with those that have ended on it. */
+  /** Memberships ending on the day in `at`, including already ended ones. */
   readonly ends_today: Members
-  /** Active memberships that end within seven times 24 hours: those that the list has with `ending_before`. */
+  /** Active memberships ending within seven times 24 hours, as listed with `ending_before`. */
   readonly ends_in_7_days: Members
   /** @maxItems 400 */
   readonly days: ReadonlyArray<{
     readonly day: Day
-    /** Memberships that end on this day, or have ended. */
+    /** Memberships ending on this day, including already ended ones. */
     readonly ends: Members
     /**
-     * Memberships that were extended or granted on this day, each by itself, by the audit trail: null if that is not kept any
-     * more, or too long to be counted.
+     * Memberships extended or granted on this day, each by itself, according to the audit trail: null
+     * if the trail is not kept any more, or too long to be counted.
      */
     readonly extended: Members | null
   }>
 }
 
 export interface ImportPreview {
-  /** Of a dry run, the number of memberships that would be created. */
+  /** After a dry run: the number of memberships that would be created. */
   readonly would_grant: Int
-  /** Of a dry run, the number of memberships that would end earlier than they do now. */
+  /** After a dry run: the number of memberships that would end earlier than now. */
   readonly would_shorten: Int
-  /** Of a dry run, the number of memberships that would keep their end date. */
+  /** After a dry run: the number of memberships that would keep their end date. */
   readonly would_stay: Int
   readonly events?: EventsPreview
 }
@@ -218,7 +218,7 @@ const bulk = `${project}/bulk-extensions` as const
 
 const userIdJson = { type: "string", pattern: userIdPattern.source }
 
-/** The id of a user in a path. No member has one in another form. */
+/** A user id in a path. No member has an id in another form. */
 const memberId: Setting.Setting<string, UserId, Pick<MembershipNotFound, "_tag">> = {
   expected: UserId.expected,
   json: userIdJson,
@@ -228,11 +228,11 @@ const memberId: Setting.Setting<string, UserId, Pick<MembershipNotFound, "_tag">
       : Result.fail({ _tag: "MembershipNotFound" }),
 }
 
-/** The path parameters of operations on a member. */
+/** The path parameters for operations on a member. */
 const membershipPath = {
   ...projectPath,
   /**
-   * The id of the user, as the host has it. Neither . nor ..
+   * The host's own user id. Neither . nor ..
    * @example "1001"
    */
   userId: memberId,
@@ -241,11 +241,11 @@ const membershipPath = {
 /** A member, without further fields. */
 const ofMembership = input(membershipPath, {})
 
-/** The path parameters of an extension. A date in the past is an error before a user id in the wrong form. */
+/** An extension's path parameters. A date in the past is an error before a user id in the wrong form. */
 const extensionPath = {
   ...projectPath,
   /**
-   * The id of the user, as the host has it. Neither . nor ..
+   * The host's own user id. Neither . nor ..
    * @example "1001"
    */
   userId: Setting.inJson(
@@ -254,12 +254,12 @@ const extensionPath = {
   ),
 }
 
-// A client that sends it hopes for a protection that it would not get.
+// A client that sends it would hope in vain for a protection.
 const forOne = leftOut(undefined, "left out: it is for one membership")
 
 /**
- * Makes the function that returns the error for another spelling, such as `dryRun`: the client hopes for a protection that it
- * would not get.
+ * Makes the function that returns the error for another spelling, such as `dryRun`: the client would
+ * hope in vain for a protection.
  */
 const makeMisspelled = (names: ReadonlyArray<string>) => {
   const known = new Set(names)
@@ -312,7 +312,7 @@ const extension = toDateOrBy(
 )
 
 /**
- * How all memberships of a project are extended.
+ * Extends all memberships in a project.
  * @example { "extend": 4070908800000 }
  */
 const bulkExtension = toDateOrBy(
@@ -340,7 +340,7 @@ const bulkExtension = toDateOrBy(
   ),
 )
 
-/** The id of a bulk extension. None has an id in another form than an event's. */
+/** A bulk extension's id. Its form is always the same as an event id's. */
 const bulkExtensionId: Setting.Setting<string, EventId, Pick<BulkExtensionNotFound, "_tag">> = {
   expected: EventId.expected,
   json: { type: "string" },
@@ -360,10 +360,10 @@ const undo = input(
   { ...reasonFields, ...trialFields },
 )
 
-/** A page of bulk extensions. */
+/** A page from a project's bulk extensions. */
 const bulkExtensionsQuery = input(projectPath, {
   ...pageFields,
-  /** The cursor that the page before has as `next`; without it, the first page. */
+  /** The previous page's `next`; without it, the first page. */
   after: Setting.optional(brandedText(EventId)),
 })
 
@@ -378,14 +378,18 @@ const dateInQuery = Setting.inJson(
   { type: "string" },
 )
 
-/** The days to count, and the extension that the count assumes. */
+/** The days to count, and the extension assumed by the count. */
 const endsQuery = input(projectPath, {
-  /** The first day. By default, 59 days before `to`; without that, 14 days before today. */
+  /** The first day. By default, 59 days before `to`, or 14 days before today without `to`. */
   from: Setting.optional(dayText),
-  /** The last day, less than 400 days later. By default, 59 days after `from`; without that, 45 days after today. */
+  /**
+   * The last day, less than 400 days later. By default, 59 days after `from`, or 45 days after today
+   * without `from`.
+   */
   to: Setting.optional(dayText),
   /**
-   * Counts as if all memberships had been extended to this date, in either format of `extend`. Nothing is changed.
+   * Counts as if all memberships had been extended to this date, in either format allowed for `extend`.
+   * Nothing is changed.
    * @example "2099-01-01T00:00:00.000Z"
    */
   extend: Setting.optional(dateInQuery),
@@ -394,7 +398,10 @@ const endsQuery = input(projectPath, {
    * @example "P3D"
    */
   extendBy: Setting.optional(fixedDuration),
-  /** With `extend`: whether memberships that end later are set, too, or left as they are. The default is the server's. */
+  /**
+   * With `extend`: whether memberships with a later end date are set, too, or left as they are. The
+   * default is the server's.
+   */
   mode: Setting.optional(modeSetting),
 })
 
@@ -403,7 +410,7 @@ const truth = new Map([
   ["false", false],
 ])
 
-/** A parameter in the query of a change. */
+/** A query parameter for a change. */
 const queryFlag = Setting.withDefault(
   Setting.inJson(
     Setting.custom<boolean>('one of "true", "false"', (given) => truth.get(String(given))),
@@ -412,18 +419,20 @@ const queryFlag = Setting.withDefault(
   false,
 )
 
-/** The query of an import, whose body has lines. */
+/** An import's query. Its body has lines. */
 const importQuery = input(projectPath, {
   /** With `true`, the lines are judged, and nothing is changed. */
   dryRun: queryFlag,
-  /** With `true`, a dry run returns the webhooks that the import would send. */
+  /** With `true`, a dry run returns the webhook notifications the import would send. */
   events: queryFlag,
 })
 
 /**
- * A JSON object in each line, with `user_id` and `end_date`: a date, which may be over, in either format of `extend`; perhaps
- * with `metadata`, as of a grant. At most 10,000 lines and 2 MiB, sent unquoted.
- * @example "{\"user_id\":\"1001\",\"end_date\":\"2099-01-01T00:00:00.000Z\"}\n{\"user_id\":\"1002\",\"end_date\":4070908800000}\n"
+ * A JSON object on each line, with `user_id` and `end_date`: a date, possibly past, in either format
+ * allowed for `extend`; optionally with `metadata`, as for a grant. At most 10,000 lines and 2 MiB,
+ * sent unquoted.
+ * @example
+ *   "{\"user_id\":\"1001\",\"end_date\":\"2099-01-01T00:00:00.000Z\"}\n{\"user_id\":\"1002\",\"end_date\":4070908800000}\n"
  */
 const importLines = { mediaType: "application/x-ndjson", json: { type: "string" } } as const
 
@@ -432,14 +441,14 @@ const parseListedIds = (given: unknown): ReadonlyArray<UserId> | undefined =>
     ? parseUserIds(given.split(",").map((id) => id.replaceAll(/%2[5c]/gi, decodeURIComponent)))
     : undefined
 
-/** A page of memberships. */
+/** A page from a project's memberships. */
 const membershipsQuery = input(projectPath, {
   ...pageFields,
   /** Whether the end date is over. */
   state: Setting.optional(Setting.oneOf(membershipStates)),
   /**
-   * Only the memberships of these users: at most 1,000 user ids, each 1 to 128 visible characters of ASCII, and not . or ..,
-   * joined by commas. In an id, a comma is written %2C and a percent sign %25.
+   * Only these users' memberships: at most 1,000 user ids, each 1 to 128 visible ASCII characters, and
+   * not . or .., joined by commas. In an id, a comma is written %2C and a percent sign %25.
    * @example "1001,1002"
    */
   userIds: Setting.optional(
@@ -452,12 +461,13 @@ const membershipsQuery = input(projectPath, {
     ),
   ),
   /**
-   * Only the memberships of users whose ids start with this text, also with `state`. Not with `user_ids`.
+   * Only memberships with this user id prefix, also with `state`. Not with `user_ids`.
    * @example "10"
    */
   prefix: Setting.optional(requestText(UserIdPrefix, userIdJson)),
   /**
-   * Only active memberships that end before this time, soonest first. Not with `state`, `user_ids` or `prefix`.
+   * Only active memberships ending before this time, soonest first. Not with `state`, `user_ids` or
+   * `prefix`.
    * @example "2099-01-01T00:00:00.000Z"
    */
   endingBefore: Setting.optional(
@@ -474,7 +484,7 @@ const membershipsQuery = input(projectPath, {
 
 const grant = input(memberPath, {
   /**
-   * A date, which may be over: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ.
+   * A date, possibly past: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ.
    * @example "2099-01-01T00:00:00.000Z"
    */
   endDate: dateSetting,
@@ -484,21 +494,21 @@ const grant = input(memberPath, {
 const membershipUpdate = input(membershipPath, updateFields)
 
 const end = input(membershipPath, {
-  /** Whether to erase the person, which needs the role `admin`. */
+  /** Whether to erase the person. Needs the role `admin`. */
   erase: queryFlag,
 })
 
 /**
  * Memberships
  *
- * Who is a member of a project, and until when.
+ * A project's members, and their end dates.
  */
 export const membershipOperations = declareOperations({
   /**
    * Extend a membership
    *
-   * Sets the end date of a membership, which may have expired. `new_end_date` is the end date afterwards: with the mode
-   * `never_shorten`, it may be later than `extend`.
+   * Sets a membership's end date, even if it has expired. `new_end_date` is the end date afterwards:
+   * with the mode `never_shorten`, it may be later than `extend`.
    */
   extend: {
     method: "PATCH",
@@ -512,7 +522,7 @@ export const membershipOperations = declareOperations({
   /**
    * Extend all memberships
    *
-   * Sets the end date of all memberships of a project. `total` is the number of memberships whose end date was set.
+   * Sets all end dates in a project. `total` is the number of end dates set.
    */
   extendAll: {
     method: "PATCH",
@@ -526,7 +536,7 @@ export const membershipOperations = declareOperations({
   /**
    * List bulk extensions
    *
-   * Returns the extensions of all memberships, newest first, also undone ones.
+   * Returns a project's bulk extensions, newest first, including undone ones.
    */
   bulkExtensions: {
     method: "GET",
@@ -541,7 +551,8 @@ export const membershipOperations = declareOperations({
   /**
    * Undo a bulk extension
    *
-   * Changes every end date to what it would be without the bulk extension. Later changes to single members are kept.
+   * Gives every membership the end date it would have without the bulk extension. Later changes to
+   * single members are kept.
    */
   undoBulkExtension: {
     method: "POST",
@@ -552,11 +563,11 @@ export const membershipOperations = declareOperations({
     errors: ["BulkExtensionNotFound", "BulkExtensionUndone", "BulkExtensionSettled"],
   },
   /**
-   * Count memberships by the day of their end
+   * Count memberships by end date
    *
-   * Returns how many memberships of a project are active, and how many end on each day in UTC, counted at this moment. It reads
-   * all memberships, so a server counts for one request at a time, and requests for the same wait for one count; if too many
-   * different ones wait, it responds with 503.
+   * Returns the number of active memberships in a project, and the number ending on each day in UTC,
+   * counted at this moment. It reads all memberships, so a server counts for one request at a time, and
+   * equal requests share one count; if too many different ones wait, it responds with 503.
    */
   ends: {
     method: "GET",
@@ -569,8 +580,8 @@ export const membershipOperations = declareOperations({
   /**
    * Import memberships
    *
-   * Creates memberships of different users, or sets the end dates of those that exist: all of them, or none. `total` is the
-   * number of lines.
+   * Creates memberships, each for a different user, or sets the end dates if they exist: all or none.
+   * `total` is the line count.
    */
   import: {
     method: "POST",
@@ -585,9 +596,9 @@ export const membershipOperations = declareOperations({
   /**
    * List memberships
    *
-   * Returns the memberships of a project in the order of their user ids, compared as text; with `state`, only those that are
-   * active, or only those that have expired. With `ending_before`, they are in the order of their end dates, and a page may
-   * have fewer than `limit`, or none, before the last.
+   * Returns a project's memberships ordered by user id, compared as text; with `state`, only active or
+   * only expired ones. With `ending_before`, they are ordered by end date, and a page may have fewer
+   * than `limit`, or none, before the last.
    */
   list: {
     method: "GET",
@@ -613,7 +624,7 @@ export const membershipOperations = declareOperations({
   /**
    * Grant a membership
    *
-   * Creates a membership, or sets the end date of an existing one.
+   * Creates a membership, or sets an existing one's end date.
    */
   grant: {
     method: "PUT",
@@ -626,7 +637,7 @@ export const membershipOperations = declareOperations({
   /**
    * Update a membership
    *
-   * Changes the metadata of a membership, and leaves its end date.
+   * Changes a membership's metadata, and leaves its end date.
    */
   update: {
     method: "PATCH",
@@ -651,10 +662,10 @@ export const membershipOperations = declareOperations({
     errors: ["MembershipNotFound"],
   },
   /**
-   * List the changes of a membership
+   * List a membership's changes
    *
-   * Returns the changes of a membership, newest first, also of one that has ended; among them the bulk extensions that applied
-   * to it.
+   * Returns a membership's changes, newest first, even after it has ended; includes the bulk extensions
+   * applied to it.
    */
   history: {
     method: "GET",

@@ -12,18 +12,18 @@ import type { ActivityCell, Instant, Int } from "./types.ts"
 
 export interface ListedProject {
   /**
-   * The id of the project.
+   * The project's id.
    * @example "demo"
    */
   readonly id: string
   /**
-   * The number of memberships, with those that have expired.
+   * The membership count, including expired ones.
    * @minimum 0
    * @example 1
    */
   readonly memberships: Int
   /**
-   * The number of webhooks.
+   * The webhook count.
    * @minimum 0
    * @example 1
    */
@@ -31,7 +31,7 @@ export interface ListedProject {
 }
 
 export interface Project extends ListedProject {
-  /** The date that all memberships were last extended to. */
+  /** The last date all memberships were extended to. */
   readonly last_bulk_end_date: Instant | null
 }
 
@@ -47,7 +47,7 @@ const one = `${all}/:project_id` as const
 const newProject = input(
   {
     /**
-     * An id of your own: 1 to 255 characters, none of them a control character.
+     * Your own id: 1 to 255 characters, no control characters.
      * @example "demo"
      */
     projectId: projectPath.projectId,
@@ -55,12 +55,12 @@ const newProject = input(
   {},
 )
 
-/** A page of the projects. */
+/** A page from the project list. */
 const projectsQuery = input(
   {},
   {
     ...pageFields,
-    /** The cursor that the page before has as `next`; without it, the first page. */
+    /** The previous page's `next`; without it, the first page. */
     after: Setting.optional(brandedText(ProjectId)),
   },
 )
@@ -68,13 +68,13 @@ const projectsQuery = input(
 /**
  * Projects
  *
- * What memberships, webhooks and keys belong to.
+ * Projects group memberships and webhooks, and keys give access to them.
  */
 export const projectOperations = declareOperations({
   /**
    * List projects
    *
-   * Returns the projects that the key opens, in the order of their ids, compared as text.
+   * Returns the projects in the key's scope, ordered by id, compared as text.
    */
   list: {
     method: "GET",
@@ -125,9 +125,10 @@ export const projectOperations = declareOperations({
     errors: [],
   },
   /**
-   * List the changes of a project
+   * List a project's changes
    *
-   * Returns who changed memberships and webhooks of a project, newest first, for as long as the server keeps it.
+   * Returns the changes to a project's memberships and webhooks with their principals, newest first,
+   * for as long as the server keeps them.
    */
   audit: {
     method: "GET",
@@ -140,7 +141,7 @@ export const projectOperations = declareOperations({
   /**
    * Get a project's last hour
    *
-   * Counts the attempts to deliver events of a project by the minute, over all servers. Attempts that another server made may
+   * Counts a project's delivery attempts by the minute, over all servers. Another server's attempts may
    * be missing for up to 10 seconds.
    */
   activity: {

@@ -1,4 +1,4 @@
-/** The operations for connections that stay open. */
+/** Operations for long-lived connections. */
 
 import * as Predicate from "effect/Predicate"
 import { input } from "../base/operation-input.ts"
@@ -26,7 +26,7 @@ const newTicket = input(
   {},
   {
     /**
-     * Ids of the projects whose feeds the ticket opens; `all` for those that the key opens.
+     * Ids of the projects with feeds in the ticket's scope; `all` for the key's projects.
      * @example ["demo"]
      */
     projects: Setting.inJson(
@@ -53,8 +53,8 @@ export const realtimeOperations = declareOperations({
   /**
    * Issue a ticket
    *
-   * Issues a ticket for a browser, which cannot send the key: within 60 seconds, it opens one connection that follows the
-   * feed.
+   * Issues a ticket for a browser, because a browser cannot send the key: within 60 seconds, it opens
+   * one connection to follow the feed.
    */
   issueTicket: {
     method: "POST",

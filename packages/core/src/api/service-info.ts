@@ -1,4 +1,4 @@
-/** The operations that tell how Tenure is doing, and those that show how the API is called. */
+/** Operations on Tenure's own state and on the API's documentation. */
 
 import { input } from "../base/operation-input.ts"
 import { type Route, declareOperations, plain } from "./declaration.ts"
@@ -7,19 +7,19 @@ import type { WebhookHealth } from "./webhooks.ts"
 
 interface WebhookNeedingAttention extends Pick<WebhookHealth, "last_attempt" | "waiting"> {
   /**
-   * The id of the project.
+   * The project's id.
    * @example "demo"
    */
   readonly project_id: string
-  /** The id of the webhook. */
+  /** The webhook's id. */
   readonly id: Uuid
   /**
-   * The host of its URL, with the port if that is not the usual one.
+   * The host in its URL, with the port unless it is the usual one.
    * @example "receiver.example"
    */
   readonly url_host: string
   /**
-   * What the webhook is for; null if nobody said.
+   * The webhook's purpose; null if none was given.
    * @example null
    */
   readonly description: string | null
@@ -27,7 +27,7 @@ interface WebhookNeedingAttention extends Pick<WebhookHealth, "last_attempt" | "
    * Whether nothing can be signed, the latest attempts have failed, or nothing is sent until somebody enables it.
    */
   readonly reason: "unreadable_secret" | "failing" | "disabled"
-  /** When the first of the attempts failed, or it was disabled. */
+  /** When the first attempt failed, or the webhook was disabled. */
   readonly since: Instant
 }
 
@@ -64,10 +64,10 @@ export interface Status {
      */
     readonly rate_limits: boolean
   }
-  /** What is left to deliver; null if the store does not answer. */
+  /** Pending deliveries; null if the store does not answer. */
   readonly backlog: {
     /**
-     * The deliveries that wait for an attempt, or for the result of one, up to 10,000, which stands for as many or more.
+     * Deliveries waiting for an attempt or its result, up to 10,000; 10,000 stands for as many or more.
      * @minimum 0
      * @maximum 10000
      * @example 0
@@ -80,47 +80,49 @@ export interface Status {
      */
     readonly due_for_ms: Int | null
     /**
-     * For how many milliseconds the oldest of them has waited for nothing but a server that sends it; null if none does.
-     * It does not grow because receivers fail, are slow or have a rate.
+     * The time in milliseconds that the oldest delivery has waited only for a server to send it; null
+     * if none does. It does not grow because receivers fail, are slow or have a rate.
      * @example null
      */
     readonly late_for_ms: Int | null
   } | null
   /**
-   * The deliveries that were given up, are kept and can be replayed, up to 10,000, which stands for as many or more; null
-   * if the store does not answer.
+   * Failed deliveries, kept for replays, up to 10,000; 10,000 stands for as many or more; null if the
+   * store does not answer.
    * @minimum 0
    * @maximum 10000
    * @example 0
    */
   readonly failed_deliveries: Int | null
   /**
-   * The webhooks that are disabled, up to 10,000, which stands for as many or more; null if the store does not answer.
+   * Disabled webhooks, up to 10,000; 10,000 stands for as many or more; null if the store does not
+   * answer.
    * @minimum 0
    * @maximum 10000
    * @example 0
    */
   readonly disabled_webhooks: Int | null
   /**
-   * Up to 50 webhooks of all projects: failing ones by how long they fail, then disabled ones, the latest first; among
-   * these, unreadable secrets first. null if the store does not answer.
+   * Up to 50 webhooks in all projects: failing ones by how long they fail, then disabled ones, the
+   * latest first; among these, unreadable secrets first. null if the store does not answer.
    * @example []
    */
   readonly webhooks_needing_attention: ReadonlyArray<WebhookNeedingAttention> | null
   /**
-   * How the server that answers limits requests: by the store, or, because the store does not answer or has failed in the
-   * last 10 seconds, by itself alone, not at all, or by answering all 503.
+   * How the answering server limits requests: by the store, or, because the store does not answer or
+   * has failed in the last 10 seconds, by itself alone, not at all, or by answering all 503.
    * @example "store"
    */
   readonly rate_limiting: "store" | "local" | "open" | "closed"
   /**
-   * The ids of the API keys that the server which answers has suspended.
+   * The ids of API keys suspended by the answering server.
    * @example []
    */
   readonly suspended_keys: ReadonlyArray<string>
   /**
-   * The ids of the encryption keys that stored secrets need, but which the answering server lacks or has with another
-   * value: nothing is sent to their webhooks. They are those of up to 20 seconds ago; null if the store does not answer.
+   * The ids of encryption keys needed by stored secrets, but missing on the answering server or
+   * different there: nothing is sent to their webhooks. The list may be up to 20 seconds old; null if
+   * the store does not answer.
    * @example []
    */
   readonly missing_encryption_keys: ReadonlyArray<string> | null
@@ -131,15 +133,15 @@ export interface Activity {
   readonly minutes: ReadonlyArray<
     ActivityCell & {
       /**
-       * Requests that this server refused by a rate limit.
+       * Requests this server refused by a rate limit.
        * @example 0
        */
       readonly refused: Int
     }
   >
-  /** Who was refused, most often first. In each minute, a hundred keys are told from others. */
+  /** Refusals by API key, most often refused first. In each minute, a hundred keys are counted separately. */
   readonly refusals: ReadonlyArray<{
-    /** The id of the API key; null for requests without a valid key, and for those of further keys. */
+    /** The API key's id; null for requests without a valid key, and for further keys. */
     readonly key_id: string | null
     /** @example 0 */
     readonly refused: Int
@@ -155,7 +157,7 @@ export const statusOperations = declareOperations({
   /**
    * Get the status
    *
-   * Returns how the server and its stores are doing. Needs a key that opens all projects.
+   * Returns the state of the server and its stores. Needs a key with all projects in its scope.
    */
   get: {
     method: "GET",
@@ -168,9 +170,9 @@ export const statusOperations = declareOperations({
   /**
    * Get the last hour
    *
-   * Returns how many attempts to deliver succeeded and failed on all servers, and how many requests the server that answers
-   * refused, by the minute. Attempts that another server made may be missing for up to 10 seconds. Needs a key that opens
-   * all projects.
+   * Returns the successful and failed delivery attempts on all servers, and the answering server's
+   * refused requests, by the minute. Another server's attempts may be missing for up to 10 seconds.
+   * Needs a key with all projects in its scope.
    */
   activity: {
     method: "GET",
@@ -197,7 +199,7 @@ export const docsOperations = {
   /**
    * Get the AsyncAPI document
    *
-   * Returns what the feed and webhooks send, without an envelope.
+   * Describes the messages from the feed and webhooks, without an envelope.
    */
   asyncDocument: { method: "GET", pattern: "/v2/asyncapi.json", role: "none" },
   /**

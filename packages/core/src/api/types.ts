@@ -1,4 +1,7 @@
-/** Types of values in replies: the compiler checks replies by them, and documents have their names and words. */
+/**
+ * Types for values in replies: the compiler checks replies by them, and documents take their names and
+ * words.
+ */
 
 import type { DeliveryState } from "../webhooks/outbox.ts"
 
@@ -22,17 +25,17 @@ export type Instant = string
  */
 export type Int = number
 
-/** Attempts in a minute or in a quarter of an hour. */
+/** Attempts in a minute or in 15 minutes. */
 export interface ActivityCell {
   /** When it began. */
   readonly at: Instant
   /**
-   * Attempts that succeeded.
+   * Successful attempts.
    * @example 0
    */
   readonly delivered: Int
   /**
-   * Attempts that failed.
+   * Failed attempts.
    * @example 0
    */
   readonly failed: Int
@@ -44,7 +47,7 @@ export interface Attempt {
   /** @example 84 */
   readonly duration_ms: Int
   /**
-   * The status of the receiver's response; null if there was none.
+   * The response status from the receiver; null if there was none.
    * @example 204
    */
   readonly status: Int | null
@@ -58,7 +61,7 @@ export interface Attempt {
 /** An attempt, with the receiver's response. */
 export interface AnsweredAttempt extends Attempt {
   /**
-   * The beginning of the receiver's response, up to a kilobyte; null if there was none.
+   * The receiver's response, up to its first kilobyte; null if there was none.
    * @example ""
    */
   readonly response_body: string | null
@@ -81,10 +84,10 @@ export interface DeliveryProgress {
 /** The latest attempt for a webhook. */
 export interface LastAttempt {
   readonly at: Instant
-  /** The id of the event. */
+  /** The event's id. */
   readonly event_id: Uuid
   /**
-   * The status of the receiver's response; null if there was none.
+   * The response status from the receiver; null if there was none.
    * @example 204
    */
   readonly status: Int | null

@@ -28,32 +28,32 @@ import type {
 
 export interface Webhook {
   /**
-   * Where events are sent: a public http or https URL without credentials.
+   * The receiver's URL: public, http or https, without credentials.
    * @maxLength 2048
    * @example "https://receiver.example/hooks"
    */
   readonly url: string
-  /** The id of the webhook. */
+  /** The webhook's id. */
   readonly id: Uuid
   /**
-   * The secret that signs notifications: `whsec_` and base64. `unreadable_` and a UUID, which nobody signs with, stand for
-   * one that the server cannot read.
+   * The secret for signing notifications: `whsec_` and base64. `unreadable_` and a UUID, never used for
+   * signing, stand for a secret the server cannot read.
    * @example "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
    */
   readonly secret: string
 }
 
 export interface WebhookHealth {
-  /** The id of the webhook. */
+  /** The webhook's id. */
   readonly id: Uuid
   /**
-   * Where events are sent: a public http or https URL without credentials.
+   * The receiver's URL: public, http or https, without credentials.
    * @maxLength 2048
    * @example "https://receiver.example/hooks"
    */
   readonly url: string
   /**
-   * The types of events that are sent; null for all.
+   * The event types to send; null for all.
    * @minItems 1
    * @maxItems 100
    * @example null
@@ -72,14 +72,14 @@ export interface WebhookHealth {
    */
   readonly rate: Int | null
   /**
-   * What the webhook is for; null if nobody said.
+   * The webhook's purpose; null if none was given.
    * @minLength 1
    * @maxLength 200
    * @example null
    */
   readonly description: string | null
   /**
-   * The names of the webhook's own request headers, in lower case and in order.
+   * The webhook's own request header names, in lower case and in order.
    * @example ["x-tenant"]
    */
   readonly header_names: ReadonlyArray<string>
@@ -90,8 +90,9 @@ export interface WebhookHealth {
    */
   readonly disabled_at: Instant | null
   /**
-   * `failures` if attempts had failed for too long or the receiver is gone: what waited has failed. `request` if somebody
-   * asked for it: what waits stays waiting. Null while the webhook is enabled.
+   * `failures` if attempts had failed for too long or the receiver is gone: waiting deliveries have
+   * failed. `request` if a client or the host disabled it: waiting deliveries stay. Null while the
+   * webhook is enabled.
    * @example null
    */
   readonly disabled_by: Disabling["by"] | null
@@ -111,7 +112,7 @@ export interface WebhookHealth {
    */
   readonly last_attempt: LastAttempt | null
   /**
-   * The deliveries that wait for an attempt, or for the result of one, up to 10,000, which stands for as many or more.
+   * Deliveries waiting for an attempt or its result, up to 10,000; 10,000 stands for as many or more.
    * @minimum 0
    * @maximum 10000
    * @example 0
@@ -127,12 +128,12 @@ export interface WebhookHealth {
 
 export interface WebhookDetails extends WebhookHealth, Pick<Webhook, "secret"> {}
 
-/** The event of a delivery. */
+/** A delivery's event. */
 interface DeliveredEvent {
-  /** The id of the event. */
+  /** The event's id. */
   readonly event_id: Uuid
   /**
-   * The type of an event.
+   * The event's type.
    * @example "payment.completed"
    */
   readonly type: string
@@ -151,15 +152,16 @@ export interface Delivery extends DeliveredEvent, DeliveryProgress {
 
 export interface ShownDelivery extends DeliveredEvent, DeliveryProgress {
   readonly attempts: ReadonlyArray<AnsweredAttempt>
-  /** What every attempt sends. */
+  /** The request sent by every attempt. */
   readonly request: {
     readonly method: "POST"
     /** @example "https://receiver.example/hooks" */
     readonly url: string
     /**
-     * The header fields; null for those that each attempt makes anew, and for those of the webhook's own, which nothing
-     * shows.
-     * @example {"content-type":"application/json","user-agent":"Tenure","webhook-id":"6ba7b810-9dad-41d1-80b4-00c04fd430c8","webhook-timestamp":null,"webhook-signature":null}
+     * The header fields; null for fields made anew by each attempt, and for the webhook's own fields,
+     * because these are never shown.
+     * @example
+     *   {"content-type":"application/json","user-agent":"Tenure","webhook-id":"6ba7b810-9dad-41d1-80b4-00c04fd430c8","webhook-timestamp":null,"webhook-signature":null}
      */
     readonly headers: Readonly<Record<string, string | null>>
     /**
@@ -171,11 +173,11 @@ export interface ShownDelivery extends DeliveredEvent, DeliveryProgress {
 }
 
 export interface WebhookActivity {
-  /** 96 quarters of an hour, oldest first; the last one goes on. */
+  /** 96 spans of 15 minutes, oldest first; the last one goes on. */
   readonly quarters: ReadonlyArray<ActivityCell>
   /**
-   * The median duration of these attempts, an estimate that is wrong by 19 % at most between 4 and 16,384 ms, and one of
-   * these two beyond; null without any attempts.
+   * These attempts' median duration, estimated: at most 19 % off between 4 and 16,384 ms, and one of
+   * these two values beyond; null without any attempts.
    * @example 84
    */
   readonly p50_ms: Int | null
@@ -198,12 +200,13 @@ export interface RotatedSecret {
 
 export interface ReplayedEvents {
   /**
-   * The number of events that are sent again, up to 10,000 in one call.
+   * The number of events sent again, up to 10,000 in one call.
    * @example 1
    */
   readonly replayed: Int
   /**
-   * Where to go on: the `after` of the next call, with the other fields as they were. Null if all events were looked at.
+   * The cursor to go on with: the next call's `after`, with the other fields unchanged. Null if all
+   * events were looked at.
    * @example null
    */
   readonly next: string | null
@@ -212,23 +215,23 @@ export interface ReplayedEvents {
 const all = "/v2/projects/:project_id/integrations/webhooks"
 const one = `${all}/:webhook_id` as const
 
-/** A page of a webhook's deliveries. */
+/** A page from a webhook's deliveries. */
 const deliveriesQuery = input(webhookPath, {
   ...pageFields,
   /** Lists only deliveries in this state. */
   state: Setting.optional(Setting.oneOf(deliveryStates)),
   /**
-   * `created`, the default, lists the newest first; `latest_attempt` lists only deliveries that were attempted, the latest
-   * attempted first. A cursor belongs to the order of its page.
+   * `created`, the default, lists the newest first; `latest_attempt` lists only attempted deliveries,
+   * the latest attempted first. A cursor belongs to its page's order.
    */
   order: Setting.withDefault(Setting.oneOf(["created", "latest_attempt"]), "created"),
 })
 
-/** The ids of an event's delivery to a webhook, which is looked up before the event. */
+/** The ids for an event's delivery to a webhook. The webhook is looked up before the event. */
 const ofDelivery = input(
   {
     ...webhookPath,
-    /** The id of the event. */
+    /** The event's id. */
     eventId: possibleEventId,
   },
   {},
@@ -240,13 +243,13 @@ const replay = either(oneReplay, replayPage)
 /**
  * Webhooks
  *
- * Who is notified of the events of a project.
+ * Webhooks send a project's events to receivers.
  */
 export const webhookOperations = declareOperations({
   /**
    * List webhooks
    *
-   * Returns the webhooks of a project, oldest first.
+   * Returns a project's webhooks, oldest first.
    */
   list: {
     method: "GET",
@@ -260,7 +263,7 @@ export const webhookOperations = declareOperations({
   /**
    * Register a webhook
    *
-   * Registers a URL, which is notified of the events of the project from now on.
+   * Registers a URL, to receive the project's events from now on.
    */
   create: {
     method: "POST",
@@ -274,8 +277,8 @@ export const webhookOperations = declareOperations({
   /**
    * List how webhooks are doing
    *
-   * Returns the webhooks of a project, oldest first, without their secrets: what they are for, and how their latest attempts
-   * went.
+   * Returns a project's webhooks, oldest first, without their secrets: their purposes, and how their
+   * latest attempts went.
    */
   health: {
     method: "GET",
@@ -290,8 +293,8 @@ export const webhookOperations = declareOperations({
   /**
    * Find a webhook
    *
-   * Returns a webhook, what it is for, how its latest attempts went, and its secret: the audit trail says who has asked for
-   * it.
+   * Returns a webhook, its purpose, how its latest attempts went, and its secret: the audit trail
+   * records the disclosure.
    */
   get: {
     method: "GET",
@@ -304,7 +307,8 @@ export const webhookOperations = declareOperations({
   /**
    * Change a webhook
    *
-   * Changes the settings of a webhook. Its id, its secret and its deliveries stay, and what is not in the body stays, too.
+   * Changes a webhook's settings. Its id, its secret and its deliveries stay, and settings missing from
+   * the body stay, too.
    */
   update: {
     method: "PATCH",
@@ -339,7 +343,7 @@ export const webhookOperations = declareOperations({
     role: "operator",
     input: ofWebhook,
     reply: plain<{
-      /** The id of the event. */
+      /** The event's id. */
       readonly event_id: Uuid
     }>("The event webhook.ping was published."),
     errors: ["WebhookNotFound", "WebhookDisabled"],
@@ -347,7 +351,8 @@ export const webhookOperations = declareOperations({
   /**
    * Enable a webhook
    *
-   * Enables a webhook that was disabled, and goes on with what waits. It does nothing to others.
+   * Enables a disabled webhook, and goes on with its waiting deliveries. An enabled webhook does not
+   * change.
    */
   enable: {
     method: "POST",
@@ -360,7 +365,7 @@ export const webhookOperations = declareOperations({
   /**
    * Rotate a secret
    *
-   * Replaces the secret of a webhook. The previous one also signs for a day.
+   * Replaces a webhook's secret. The previous one also signs for a day.
    */
   rotate: {
     method: "POST",
@@ -373,7 +378,7 @@ export const webhookOperations = declareOperations({
   /**
    * List deliveries
    *
-   * Returns what was sent to a webhook, newest first, with every attempt.
+   * Returns a webhook's deliveries, newest first, with every attempt.
    */
   deliveries: {
     method: "GET",
@@ -386,8 +391,8 @@ export const webhookOperations = declareOperations({
   /**
    * Get a webhook's last day
    *
-   * Counts the attempts for a webhook in the last 24 hours, by the quarter of an hour, and says how long they took. Attempts
-   * that another server made may be missing for up to 10 seconds.
+   * Counts a webhook's attempts in the last 24 hours, in 15-minute spans, and estimates how long they took.
+   * Another server's attempts may be missing for up to 10 seconds.
    */
   activity: {
     method: "GET",
@@ -400,8 +405,8 @@ export const webhookOperations = declareOperations({
   /**
    * Find a delivery
    *
-   * Returns the delivery of an event to a webhook: what every attempt sends, and what the receiver has responded. The audit
-   * trail says who has asked for it.
+   * Returns an event's delivery to a webhook: the request sent by every attempt, and the receiver's
+   * responses. The audit trail records the disclosure.
    */
   delivery: {
     method: "GET",
@@ -414,9 +419,10 @@ export const webhookOperations = declareOperations({
   /**
    * Replay events
    *
-   * Sends an event to a webhook again, or now if it waits for its next attempt; or sends the events since a time that the
-   * webhook has missed or not accepted. One call reads up to 25,000 events that are kept and sends up to 10,000, after all
-   * other events that are due for the webhook. What waits or is being sent is never doubled.
+   * Sends an event to a webhook again, or now if it waits for its next attempt; or sends the events
+   * since a time that the webhook has missed or not accepted. One call reads up to 25,000 kept events
+   * and sends up to 10,000, after all other events due for the webhook. Waiting deliveries and attempts
+   * in flight are never doubled.
    */
   replay: {
     method: "POST",

@@ -57,7 +57,7 @@ export const projectId = brandedText(ProjectId)
 /** The path parameter for operations on a project. */
 export const projectPath = {
   /**
-   * The id of the project.
+   * The project's id.
    * @example "demo"
    */
   projectId,

@@ -268,7 +268,7 @@ export const rateLimiterOptions = Setting.object({
   /** The limit for each API key. Default: `{ limit: 100, window: "1 minute" }`. */
   perKey: Setting.withDefault(limitSetting, { limit: 100, window: "1 minute" }),
   /**
-   * The limit for each client address. `false` is for hosts without knowledge of addresses: then
+   * The limit for each client address. `false` is for hosts that do not know client addresses: then
    * nothing limits requests without a valid key. Default: `{ limit: 300, window: "1 minute" }`.
    */
   perAddress: Setting.withDefault(limitOrFalse, { limit: 300, window: "1 minute" }),

@@ -9,7 +9,7 @@ import type { ApiKeyId } from "../base/values.ts"
 export const suspensionOptions = Setting.object({
   /** Refusals before a suspension. Default: `50`. */
   refusals: Setting.withDefault(Setting.integer({ most: 10_000 }), 50),
-  /** The time span for these refusals. Default: `"10 minutes"`. */
+  /** The time span in which these refusals count. Default: `"10 minutes"`. */
   within: Setting.withDefault(Setting.duration(), "10 minutes"),
   /** How long a suspension lasts. Default: `"10 minutes"`. */
   duration: Setting.withDefault(Setting.duration(), "10 minutes"),

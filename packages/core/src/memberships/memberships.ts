@@ -287,7 +287,7 @@ const makeChanges = Effect.fnUntraced(function* (settings: MembershipsSettings) 
 export const membershipsOptions = Setting.object({
   /**
    * User ids allowed for members: 1 to 128 visible ASCII characters except `.` and `..` (`"text"`),
-   * only digits (`"digits"`), or `"text"` matching a regular expression. Default: `"text"`.
+   * only digits (`"digits"`), or `"text"` ids that match a regular expression. Default: `"text"`.
    */
   userIds: Setting.withDefault(userIdRuleOption, "text"),
   /**
