@@ -115,7 +115,7 @@ const makeExpiry = (
       let failure: Exit.Exit<SweepResult, StoreUnavailable> | undefined
       let silent = 0
       for (const cell of rotate(all, turn++)) {
-        // The next sweep begins with another cell, and finds events in the others.
+        // The next sweep begins with another cell, and finds any events in the others.
         if (events.length === limit) return { events, isMore: true }
         const exit = yield* sweepCell(cell, limit - events.length, decide)
         if (Exit.isSuccess(exit)) {
