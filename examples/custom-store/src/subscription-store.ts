@@ -539,6 +539,7 @@ const make = Effect.gen(function* () {
         shortened: 0,
         reactivated: 0,
         capped: 0,
+        lifetimesEnded: 0,
         ...counts,
         examples: examples.map(({ customer, paid_until, would_end }) => ({
           userId: UserId(customer),

@@ -136,16 +136,16 @@ export interface BulkExtended {
   readonly would_reactivate?: number
   /** After a dry run: the number of memberships that would newly end at the last instant in the year 9999. */
   readonly would_be_capped?: number
+  /** After a dry run: the number of memberships for life that would end. */
+  readonly would_end_lifetime?: number
   /** The project's membership count. */
   readonly total?: number
   /** After a dry run: up to ten memberships with another end date. */
   readonly examples?: ReadonlyArray<{
     /** The host's own user id. Neither . nor .. */
     readonly user_id: string
-    /** A time in UTC, with milliseconds. */
-    readonly end_date: string
-    /** A time in UTC, with milliseconds. */
-    readonly would_end: string
+    readonly end_date: string | null
+    readonly would_end: string | null
   }>
   /** A time in UTC, with milliseconds. */
   readonly new_end_date?: string
@@ -180,16 +180,16 @@ export interface BulkExtensionUndoing {
   readonly would_reactivate?: number
   /** After a dry run: the number of memberships that would newly end at the last instant in the year 9999. */
   readonly would_be_capped?: number
+  /** After a dry run: the number of memberships for life that would end. */
+  readonly would_end_lifetime?: number
   /** The project's membership count. */
   readonly total?: number
   /** After a dry run: up to ten memberships with another end date. */
   readonly examples?: ReadonlyArray<{
     /** The host's own user id. Neither . nor .. */
     readonly user_id: string
-    /** A time in UTC, with milliseconds. */
-    readonly end_date: string
-    /** A time in UTC, with milliseconds. */
-    readonly would_end: string
+    readonly end_date: string | null
+    readonly would_end: string | null
   }>
 }
 
@@ -260,8 +260,8 @@ export interface Extended {
   readonly events?: EventsPreview
   /** A time in UTC, with milliseconds. */
   readonly new_end_date: string
-  /** A time in UTC, with milliseconds. */
-  readonly end_date?: string
+  /** After an extension by a duration: the same date; null for a membership for life, which stays so. */
+  readonly end_date?: string | null
 }
 
 export interface FeedEvent {
@@ -326,8 +326,8 @@ export interface ListedProject {
 export interface Membership {
   /** The host's own user id. Neither . nor .. */
   readonly user_id: string
-  /** A time in UTC, with milliseconds. */
-  readonly end_date: string
+  /** Null for life. */
+  readonly end_date: string | null
   /** Whether the end date is over. */
   readonly state: "active" | "expired"
   /** A membership's metadata: an object with at most 16 texts by name. Texts have 1 to 255 characters. Names have 1 to 40 letters, digits and _.-, a letter first. */
@@ -887,8 +887,7 @@ export interface Problems {
   readonly END_DATE_CONFLICT: {
     readonly error_code: "END_DATE_CONFLICT"
     readonly message: string
-    /** A time in UTC, with milliseconds. */
-    readonly current_end_date: string
+    readonly current_end_date: string | null
   }
   readonly EVENT_NOT_FOUND: {
     readonly error_code: "EVENT_NOT_FOUND"
@@ -1011,8 +1010,8 @@ export interface Operations {
         readonly user_id: string
         /** A future date: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. Needed without `extend_by`. */
         readonly extend?: number | string | undefined
-        /** If given, the membership is changed only if it has this end date. */
-        readonly expected_end_date?: number | string | undefined
+        /** If given, the membership is changed only if it has this end date; null for one for life. */
+        readonly expected_end_date?: number | string | null | undefined
         /** If true, nothing is changed. The response is the same as without it. */
         readonly dry_run?: boolean | undefined
         /** If true, a dry run also returns the webhook notifications the request would send. */
@@ -1153,8 +1152,8 @@ export interface Operations {
         readonly project_id: string
         /** The host's own user id. Neither . nor .. */
         readonly user_id: string
-        /** A date, possibly past: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. */
-        readonly end_date: number | string
+        /** A date, possibly past: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. Null for life. */
+        readonly end_date: number | string | null
         /** Replaces the membership's metadata. Without it, the metadata stays. */
         readonly metadata?: Readonly<Record<string, string>> | undefined
         /** The reason, in 1 to 500 characters. The audit trail and the event keep it. */

@@ -242,7 +242,7 @@ const makeMembers = (): Members => {
     },
     preview: (other, now) => {
       const after = composeLog(other)
-      const counts = { shortened: 0, reactivated: 0, capped: 0 }
+      const counts = { shortened: 0, reactivated: 0, capped: 0, lifetimesEnded: 0 }
       const examples: Array<BulkExample> = []
       for (const userId of sortedIds()) {
         const member = members.get(userId)
@@ -252,6 +252,7 @@ const makeMembers = (): Members => {
         if (wouldEnd < endDate) counts.shortened++
         if (endDate <= now && wouldEnd > now) counts.reactivated++
         if (wouldEnd === lastEndDate && endDate < lastEndDate) counts.capped++
+        if (endDate === lastEndDate && wouldEnd < lastEndDate) counts.lifetimesEnded++
         if (wouldEnd !== endDate && examples.length < maxExamples) {
           examples.push({ userId, endDate, wouldEnd })
         }

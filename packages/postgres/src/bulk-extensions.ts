@@ -296,7 +296,7 @@ const previewBulkChange = (schema: string): string => `
     SELECT $2::bigint[] AS seqs, $3::bigint[] AS additions, $4::timestamptz[] AS minimums,
            $5::bigint[] AS old_additions, $6::timestamptz[] AS old_minimums
   )
-  SELECT p.membership_count AS total, c.shortened, c.reactivated, c.capped, ${jsonOf(
+  SELECT p.membership_count AS total, c.shortened, c.reactivated, c.capped, c.lifetimes_ended, ${jsonOf(
     `coalesce(ARRAY(
       SELECT ARRAY[d.user_id, ${millisOf("d.before")}::text, ${millisOf("d.after")}::text]
       FROM (${datesWithLog(schema, "")} ORDER BY m.user_id) d
@@ -307,7 +307,8 @@ const previewBulkChange = (schema: string): string => `
   CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE after < before) AS shortened,
            count(*) FILTER (WHERE before <= statement_timestamp() AND after > statement_timestamp()) AS reactivated,
-           count(*) FILTER (WHERE before < ${lastEndDateSql} AND after = ${lastEndDateSql}) AS capped
+           count(*) FILTER (WHERE before < ${lastEndDateSql} AND after = ${lastEndDateSql}) AS capped,
+           count(*) FILTER (WHERE before = ${lastEndDateSql} AND after < ${lastEndDateSql}) AS lifetimes_ended
     FROM (${datesWithLog(schema, "OFFSET 0")}) d
   ) c
 `
@@ -337,6 +338,7 @@ interface PreviewRow {
   readonly shortened: Integer
   readonly reactivated: Integer
   readonly capped: Integer
+  readonly lifetimes_ended: Integer
   readonly examples: string
 }
 
@@ -348,6 +350,7 @@ const toPreview = (row: PreviewRow): BulkPreview => {
     shortened: Number(row.shortened),
     reactivated: Number(row.reactivated),
     capped: Number(row.capped),
+    lifetimesEnded: Number(row.lifetimes_ended),
     examples: examples.map(([userId, before, after]) => ({
       userId: UserId(userId),
       endDate: EndDate(Number(before)),

@@ -14,7 +14,7 @@ import type {
 import {
   type EndDateNotInFuture,
   type InvalidEndDate,
-  formatEndDate,
+  formatEndDateOrNull,
 } from "../memberships/end-date.ts"
 import type { EndDateConflict, MembershipNotFound } from "../memberships/membership.ts"
 import type { InvalidWebhookUrl } from "../webhooks/transport.ts"
@@ -176,7 +176,7 @@ export const apiErrors = {
     status: 409,
     code: "END_DATE_CONFLICT",
     messages: ["The membership has another end date than expected_end_date."],
-    details: ({ currentEndDate }) => ({ current_end_date: formatEndDate(currentEndDate) }),
+    details: ({ currentEndDate }) => ({ current_end_date: formatEndDateOrNull(currentEndDate) }),
   },
   BulkExtensionUndone: {
     status: 409,

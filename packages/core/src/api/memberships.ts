@@ -21,6 +21,7 @@ import {
   type InvalidEndDate,
   bulkModeNames,
   decodeEndDate,
+  orForLife,
   parseEndDate,
 } from "../memberships/end-date.ts"
 import { dayText } from "../memberships/ends.ts"
@@ -66,7 +67,8 @@ export interface Membership {
    * @example "1001"
    */
   readonly user_id: string
-  readonly end_date: Instant
+  /** Null for life. */
+  readonly end_date: Instant | null
   readonly state: MembershipState
   /**
    * A membership's metadata: an object with at most 16 texts by name. Texts have 1 to 255 characters.
@@ -111,8 +113,8 @@ interface WithEvents {
 
 export interface Extended extends WithEvents {
   readonly new_end_date: Instant
-  /** After an extension by a duration: the same date. */
-  readonly end_date?: Instant
+  /** After an extension by a duration: the same date; null for a membership for life, which stays so. */
+  readonly end_date?: Instant | null
 }
 
 /** A dry run's result for a change to all memberships. */
@@ -123,13 +125,15 @@ export interface BulkExtensionUndoing extends WithEvents {
   readonly would_reactivate?: Int
   /** After a dry run: the number of memberships that would newly end at the last instant in the year 9999. */
   readonly would_be_capped?: Int
+  /** After a dry run: the number of memberships for life that would end. */
+  readonly would_end_lifetime?: Int
   /** The project's membership count. */
   readonly total?: Int
   /** After a dry run: up to ten memberships with another end date. */
   readonly examples?: ReadonlyArray<{
     readonly user_id: Membership["user_id"]
-    readonly end_date: Instant
-    readonly would_end: Instant
+    readonly end_date: Instant | null
+    readonly would_end: Instant | null
   }>
 }
 
@@ -484,10 +488,10 @@ const membershipsQuery = input(projectPath, {
 
 const grant = input(memberPath, {
   /**
-   * A date, possibly past: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ.
+   * A date, possibly past: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. Null for life.
    * @example "2099-01-01T00:00:00.000Z"
    */
-  endDate: dateSetting,
+  endDate: orForLife(dateSetting),
   ...grantFields,
 })
 

@@ -8,7 +8,12 @@ import type { Decoded } from "../base/operation-input.ts"
 import { type BulkExtensionRecord, type BulkPreview } from "../memberships/bulk-extension.ts"
 import type { EventsPreview } from "../memberships/dry-run.ts"
 import { formatDuration } from "../memberships/duration.ts"
-import { bulkChangeNames, formatEndDate } from "../memberships/end-date.ts"
+import {
+  bulkChangeNames,
+  formatEndDate,
+  formatEndDateOrNull,
+  lastEndDate,
+} from "../memberships/end-date.ts"
 import type { EndCounts } from "../memberships/ends.ts"
 import type { ExtensionResult } from "../memberships/extensions.ts"
 import type { BulkGoal } from "../memberships/inputs.ts"
@@ -77,15 +82,23 @@ export const eventsData = (
   }
 
 /** Returns a dry run's response data. */
-const previewData = ({ capped, examples, reactivated, shortened, total }: BulkPreview) => ({
+const previewData = ({
+  capped,
+  examples,
+  lifetimesEnded,
+  reactivated,
+  shortened,
+  total,
+}: BulkPreview) => ({
   would_shorten: shortened,
   would_reactivate: reactivated,
   would_be_capped: capped,
+  would_end_lifetime: lifetimesEnded,
   total,
   examples: examples.map(({ endDate, userId, wouldEnd }) => ({
     user_id: userId,
-    end_date: formatEndDate(endDate),
-    would_end: formatEndDate(wouldEnd),
+    end_date: formatEndDateOrNull(endDate),
+    would_end: formatEndDateOrNull(wouldEnd),
   })),
 })
 
@@ -104,10 +117,12 @@ const recordData = ({ at, change, id, origin, reason, total, undone }: BulkExten
 })
 
 const extendedMessage = (
-  { dryRun, endDate: goal }: Decoded<typeof extend.input>,
+  { by, dryRun, endDate: goal }: Decoded<typeof extend.input>,
   { endDate }: ExtensionResult,
 ): string => {
   if (dryRun) return dryRunMessage
+  if (by !== undefined && endDate === lastEndDate)
+    return "The membership is for life: nothing was changed."
   return goal === undefined || endDate === goal
     ? extend.reply.message
     : "The membership ends later: nothing was changed."
@@ -120,7 +135,7 @@ const extensionReply = (extension: Decoded<typeof extend.input>, result: Extensi
     message: extendedMessage(extension, result),
     data: {
       new_end_date: newEndDate,
-      ...(extension.by !== undefined && { end_date: newEndDate }),
+      ...(extension.by !== undefined && { end_date: formatEndDateOrNull(result.endDate) }),
       ...eventsData(result.events),
     },
   }

@@ -11,7 +11,7 @@ import { faultOfJson } from "../base/json-text.ts"
 import * as Setting from "../base/setting.ts"
 import { currentUnixMillis, instantHint } from "../base/time.ts"
 import { getOwn } from "../base/values.ts"
-import { parseEndDate } from "../memberships/end-date.ts"
+import { lastEndDate, parseEndDate } from "../memberships/end-date.ts"
 import { type DatedMembership, UserId, maxMemberships } from "../memberships/membership.ts"
 import { MembershipActs } from "../memberships/memberships.ts"
 import { metadataSetting } from "../memberships/metadata.ts"
@@ -47,8 +47,9 @@ const readJsonLine = (line: string): DatedMembership | string => {
     return `user_id must be ${UserId.expected}, as text`
   }
   const date = getOwn(value, "end_date")
-  const endDate = parseEndDate(date)
-  if (endDate === undefined) return `end_date must be ${requestInstantFormat}${instantHint(date)}`
+  const endDate = date === null ? lastEndDate : parseEndDate(date)
+  if (endDate === undefined)
+    return `end_date must be ${requestInstantFormat}, or null for life${instantHint(date)}`
   const metadata = metadataOfLine.read(getOwn(value, "metadata"), "metadata")
   return Result.isFailure(metadata)
     ? metadata.failure.message

@@ -8,7 +8,7 @@ import { InvalidInput } from "../base/errors.ts"
 import { brandedText } from "../base/input.ts"
 import * as Setting from "../base/setting.ts"
 import { roleCovers } from "../keys/api-key.ts"
-import { formatEndDate } from "../memberships/end-date.ts"
+import { formatEndDateOrNull } from "../memberships/end-date.ts"
 import {
   type AuditRow,
   type CurrentMembership,
@@ -26,7 +26,7 @@ import { pageReply } from "./response.ts"
 
 const dataOf = ({ endDate, metadata, state, userId }: CurrentMembership) => ({
   user_id: userId,
-  end_date: formatEndDate(endDate),
+  end_date: formatEndDateOrNull(endDate),
   state,
   metadata,
 })

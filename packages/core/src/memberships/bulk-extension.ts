@@ -74,6 +74,8 @@ export interface BulkPreview {
   readonly reactivated: number
   /** The number of memberships that would newly end at the last instant in the year 9999. */
   readonly capped: number
+  /** How many are for life, and would end. */
+  readonly lifetimesEnded: number
   /** Up to ten memberships with another end date than now, by user id. */
   readonly examples: ReadonlyArray<BulkExample>
 }

@@ -30,7 +30,7 @@ export const EndDate = brandedWhere<number, EndDate>(
 
 const brand = branded<number, EndDate>()
 
-/** The last end date: the last instant in the year 9999. */
+/** The last end date: the last instant in the year 9999. Memberships for life have it, so comparisons need no exception. */
 export const lastEndDate = brand(latestInstant)
 
 /**
@@ -112,6 +112,21 @@ export const readEndDate = (input: EndDateInput): Result.Result<EndDate, Invalid
 export const formatEndDate = memoizeLatest((endDate: EndDate): string =>
   new Date(endDate).toISOString(),
 )
+
+/** Formats an end date for a response: `null` for a membership for life. */
+export const formatEndDateOrNull = (endDate: EndDate): string | null =>
+  endDate === lastEndDate ? null : formatEndDate(endDate)
+
+/** Adds `null` to the end dates that a setting reads: the membership is for life. */
+export const orForLife = <I, E>(
+  setting: Setting.Setting<I, EndDate, E>,
+): Setting.Setting<I | null, EndDate, E> => ({
+  ...setting,
+  expected: `${setting.expected}, or null for life`,
+  ...(setting.json && { json: { anyOf: [setting.json, { const: null }] } }),
+  read: (given, field, source) =>
+    given === null ? Result.succeed(lastEndDate) : setting.read(given, field, source),
+})
 
 /** The bulk modes: change every date, or only extend earlier ones. */
 export const bulkModes = ["set", "neverShorten"] as const

@@ -27,7 +27,13 @@ import {
 } from "../events/event.ts"
 import { type EventsPreview, type Trial, previewEvents, trialOf } from "./dry-run.ts"
 import { type DurationText, addDuration } from "./duration.ts"
-import { EndDate, type EndDateNotInFuture, endDateNotInFuture, formatEndDate } from "./end-date.ts"
+import {
+  EndDate,
+  type EndDateNotInFuture,
+  endDateNotInFuture,
+  formatEndDate,
+  lastEndDate,
+} from "./end-date.ts"
 import type { extension } from "./inputs.ts"
 import {
   type EndDateConflict,
@@ -37,6 +43,7 @@ import {
   type Reason,
   UserId,
   endDateConflict,
+  endsLater,
   isEndsLater,
   laterOf,
 } from "./membership.ts"
@@ -128,6 +135,8 @@ const startOf = (from: DurationStart, endDate: EndDate, now: number): EndDate =>
       return EndDate(Math.max(endDate, now))
   }
 }
+
+const neverShorten = "neverShorten" as const
 
 const tooLate = new InvalidInput({ field: "by", problem: "must not lead past the year 9999" })
 
@@ -282,12 +291,15 @@ export const makeExtend = (services: ChangeServices) => {
     }
     const attempt = Effect.gen(function* () {
       const before = yield* find(extending)
-      const endDate = yield* dateAfter(from, before.endDate, by, at)
-      if (isDry) return yield* tried(extending, endDate, undefined)
+      const isForLife = before.endDate === lastEndDate
+      const endDate = isForLife ? lastEndDate : yield* dateAfter(from, before.endDate, by, at)
+      if (isDry) return yield* tried(extending, endDate, isForLife ? endsLater(endDate) : undefined)
       const changed = {
         ...change,
         event: eventOf(extending, endDate),
-        endDate,
+        // What is for life ends later than this, and stays. The store keeps the key.
+        endDate: isForLife ? EndDate(at) : endDate,
+        mode: isForLife ? neverShorten : undefined,
         expectedEndDate: before.endDate,
         idempotency: idempotency && { ...idempotency, answer: String(endDate) },
       }

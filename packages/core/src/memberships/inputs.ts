@@ -24,6 +24,7 @@ import {
   bulkModes,
   decodeEndDate,
   endDateSetting,
+  orForLife,
 } from "./end-date.ts"
 import { dayText } from "./ends.ts"
 import { durationStarts } from "./extensions.ts"
@@ -211,8 +212,8 @@ export const grantFields = {
 export const newMembership = input(
   {},
   {
-    /** When it is to end, or has ended. */
-    endDate: endDateSetting,
+    /** When it is to end, or has ended; `null` for life. */
+    endDate: orForLife(endDateSetting),
     ...memberPath,
     ...grantFields,
   },
@@ -235,13 +236,15 @@ export const dateGoal = {
   endDate: extensionDate,
 }
 
+const expectedEndDate = Setting.optional(orForLife(dateSetting))
+
 /** Fields besides the date for one membership. */
 export const dateFields = {
   /**
-   * If given, the membership is changed only if it has this end date.
+   * If given, the membership is changed only if it has this end date; null for one for life.
    * @example "2099-01-01T00:00:00.000Z"
    */
-  expectedEndDate: Setting.optional(dateSetting),
+  expectedEndDate,
   ...trialFields,
   ...reasonFields,
   /** Whether a membership with a later end date is set, too (the default), or left as it is. */
@@ -278,10 +281,10 @@ export const durationFields = {
   /** The start for `extend_by`: the end date, now, or the later of both (the default). */
   from: Setting.withDefault(Setting.oneOf(durationStarts), "later"),
   /**
-   * If given, the membership is changed only if it has this end date.
+   * If given, the membership is changed only if it has this end date; null for one for life.
    * @example "2099-01-01T00:00:00.000Z"
    */
-  expectedEndDate: Setting.optional(dateSetting),
+  expectedEndDate,
 }
 
 /** How a membership is extended. */

@@ -14,7 +14,8 @@ import {
   type EndDate,
   type EndDateInput,
   formatEndDate,
-  readEndDate,
+  endDateSetting,
+  orForLife,
   type Adjustment,
   type BulkChange,
   adjust,
@@ -483,8 +484,8 @@ export interface ImportRow {
    * `.` or `..`.
    */
   readonly userId: string
-  /** When it is to end, or has ended. */
-  readonly endDate: EndDateInput
+  /** When it is to end, or has ended; `null` for life. */
+  readonly endDate: EndDateInput | null
   /** Up to 16 texts by name, to replace the membership's metadata. By default, it stays. */
   readonly metadata?: Metadata | undefined
 }
@@ -495,6 +496,8 @@ export const maxMemberships = 10_000
 const invalid = (field: string, problem: string): Result.Result<never, InvalidInput> =>
   Result.fail(new InvalidInput({ field, problem }))
 
+const endDateOption = orForLife(endDateSetting)
+
 const metadataOption = Setting.optional(metadataSetting)
 
 const readOne = (given: ImportRow, field: string): Result.Result<DatedMembership, InvalidInput> => {
@@ -503,7 +506,7 @@ const readOne = (given: ImportRow, field: string): Result.Result<DatedMembership
     return invalid(`${field}.userId`, `must be ${UserId.expected}`)
   }
   return Result.flatMap(metadataOption.read(noted, `${field}.metadata`), (metadata) =>
-    Result.mapBoth(readEndDate(date), {
+    Result.mapBoth(endDateOption.read(date, "endDate"), {
       onFailure: ({ message }) => new InvalidInput({ field: `${field}.endDate`, problem: message }),
       onSuccess: (endDate) => ({ userId, endDate, metadata }),
     }),

@@ -141,7 +141,9 @@ export const invalidEndDate = Schema.Struct({
   .pipe(HttpApiSchema.status(FailuresInvalidEndDate.status))
 
 /** The response to another end date than the expected one. */
-export const endDateConflict = failure("EndDateConflict", { current_end_date: instant })
+export const endDateConflict = failure("EndDateConflict", {
+  current_end_date: Schema.NullOr(instant),
+})
 
 /** The response to invalid lines in a body. */
 export const linesFailure = Schema.Struct({

@@ -11,12 +11,12 @@ const all = (text: string, pattern: RegExp): ReadonlyArray<string> =>
 const ids = all(page, / id=([\w.-]+)/g)
 
 describe("the page of the documentation", () => {
-  it("has every operation and every event, in less than 84 kB", () => {
+  it("has every operation and every event, in less than 86 kB", () => {
     expect(ids).toEqual(expect.arrayContaining(Object.keys(routes)))
     expect(ids).toEqual(
       expect.arrayContaining(Object.keys(document.webhooks).map((type) => `on.${type}`)),
     )
-    expect(page.length).toBeLessThan(84_000)
+    expect(page.length).toBeLessThan(86_000)
   })
 
   it("has a target for each link, and no id twice", () => {

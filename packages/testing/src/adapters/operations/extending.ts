@@ -42,6 +42,9 @@ export const invalidDates: ReadonlyArray<unknown> = [
   "2099-02-29T12:34:56.789Z",
 ]
 
+/** The same without `null`, which is the end date of a membership for life. */
+export const impossibleDates = invalidDates.filter((date) => date !== null)
+
 const unchanged = [initialEndDate, initialEndDate, initialEndDate]
 
 const grant = ({ tenure }: Fixture, endDate: string, userId = "1001") =>
@@ -145,7 +148,7 @@ const refusedDurations: ReadonlyArray<readonly [body: object, problem: string]> 
 
 const refusalTests = (test: ServerTest): void => {
   test("fails if another field is invalid or misspelled, which changes nothing", async (fixture) => {
-    const ofOne = invalidDates.map(
+    const ofOne = impossibleDates.map(
       (date) => [{ expected_end_date: date }, "expected_end_date"] as const,
     )
     const ofAll = [[{ expected_end_date: initialEndDate }, "expected_end_date"]] as const
@@ -275,6 +278,7 @@ const conditionTests = (test: ServerTest): void => {
         would_shorten: 1,
         would_reactivate: 0,
         would_be_capped: 0,
+        would_end_lifetime: 0,
         examples: [
           { user_id: "1001", end_date: initialEndDate, would_end: validDate },
           { user_id: "1002", end_date: initialEndDate, would_end: validDate },
@@ -334,6 +338,35 @@ const durationTests = (test: ServerTest): void => {
     expectFailure(late, 409, "END_DATE_CONFLICT", { current_end_date: next })
   })
 
+  test("of a membership for life changes nothing, until all get a date, and again when that is undone", async (fixture) => {
+    const { operate } = fixture
+    const member = `${members}/1001`
+    const forLife = { data: { user_id: "1001", end_date: null, state: "active", metadata: {} } }
+    expectSuccess(await operate("PUT", member, { end_date: null }), forLife)
+    for (const from of ["end", "now", "later"]) {
+      const body = { extend_by: "P1M", from, expected_end_date: null }
+      const { message } = expectSuccess(await extend(fixture, extendOne, body), {
+        total: 1,
+        data: { new_end_date: "9999-12-31T23:59:59.999Z", end_date: null },
+      })
+      expect(message).toContain("nothing was changed")
+    }
+    await extend(fixture, extendAll, { extend_by: "P3D" }, "all")
+    expectSuccess(await operate("GET", member), forLife)
+    const body = { extend: validDate }
+    const preview = await extend(fixture, extendAll, { ...body, dry_run: true })
+    expect(dataOf(preview)).toMatchObject({
+      would_end_lifetime: 1,
+      examples: expect.arrayContaining([{ user_id: "1001", end_date: null, would_end: validDate }]),
+    })
+    await extend(fixture, extendAll, body)
+    const stale = await extend(fixture, extendOne, { ...body, expected_end_date: null })
+    expectFailure(stale, 409, "END_DATE_CONFLICT", { current_end_date: validDate })
+    const [last] = itemsOf(await operate("GET", bulkExtensions))
+    await operate("POST", `${bulkExtensions}/${last?.["id"]}/undo`)
+    expectSuccess(await operate("GET", member), forLife)
+  })
+
   test("of all ends every membership later, once with an idempotency key, after a preview", async (fixture) => {
     const ended = new Date(Date.now() - 3_600_000).toISOString()
     await grant(fixture, ended, "1003")
@@ -348,6 +381,7 @@ const durationTests = (test: ServerTest): void => {
         would_shorten: 0,
         would_reactivate: 1,
         would_be_capped: 0,
+        would_end_lifetime: 0,
         examples: [
           { user_id: "1001", end_date: initialEndDate, would_end: end },
           { user_id: "1002", end_date: initialEndDate, would_end: end },

@@ -27,7 +27,7 @@ import {
   project,
   webhooks,
 } from "../harness.ts"
-import { invalidDates, validDate } from "./extending.ts"
+import { impossibleDates, validDate } from "./extending.ts"
 
 const existing = `${members}/1001`
 const absent = `${members}/2001`
@@ -116,7 +116,7 @@ const grantingTests = (test: ServerTest): void => {
     const refused: ReadonlyArray<readonly [body: object, problem: string]> = [
       [{}, "end_date"],
       [{ extend: validDate }, "extend"],
-      ...invalidDates.map((end_date) => [{ end_date }, "end_date"] as const),
+      ...impossibleDates.map((end_date) => [{ end_date }, "end_date"] as const),
       ...["", 7, null].map((reason) => [{ end_date: validDate, reason }, "reason"] as const),
       ...[...invalidMetadata, { plan: null }].map(
         (metadata) => [{ end_date: validDate, metadata }, "metadata"] as const,
@@ -519,7 +519,7 @@ const importLineTests = (test: ServerTest): void => {
       line("1"),
       `{"user_id":"6","user_id":"7","end_date":"${validDate}"}`,
       `{"user_id":"7","end_date":4070908800000.00001}`,
-      ...invalidDates.map((date) => line("7", date)),
+      ...impossibleDates.map((date) => line("7", date)),
     ]
     const response = await sendLines(fixture, [line("1"), ...bad, line("8")].join("\n"))
     expect(response.status).toBe(422)

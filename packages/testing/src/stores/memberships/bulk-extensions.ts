@@ -57,6 +57,7 @@ const undoTests = ({ testsAfter, describe }: StoreTests): void => {
         shortened: 1,
         reactivated: 0,
         capped: 0,
+        lifetimesEnded: 0,
         examples: [{ userId: u1, endDate: in2029, wouldEnd: in2027 }],
       })
       yield* undo(id)
@@ -162,6 +163,7 @@ export const bulkExtensionTests = (on: StoreTests): void => {
         shortened: 0,
         reactivated: 1,
         capped: 0,
+        lifetimesEnded: 0,
         examples: [
           { userId: u1, endDate: in2027, wouldEnd: later(in2027, 3) },
           { userId: u2, endDate: in2029, wouldEnd: later(in2029, 3) },

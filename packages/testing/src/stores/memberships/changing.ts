@@ -494,7 +494,15 @@ export const farDatesTests = ({ describe, property, test, transactional }: Store
       const bulk = { mode: "extendBy", by: threeDays } as const
       const toLast = { mode: "set", endDate: lastEndDate } as const
       expect(yield* store.previewBulkExtension(p1, bulk)).toMatchObject({ capped: 1 })
-      expect(yield* store.previewBulkExtension(p1, toLast)).toMatchObject({ capped: 2 })
+      expect(yield* store.previewBulkExtension(p1, toLast)).toMatchObject({
+        capped: 2,
+        lifetimesEnded: 0,
+      })
+      const ending = { mode: "set", endDate: in2027 } as const
+      expect(yield* store.previewBulkExtension(p1, ending)).toMatchObject({
+        capped: 0,
+        lifetimesEnded: 1,
+      })
       yield* store.extendAll({ ...change(p1), bulk })
       const extended = endingAt([lastEndDate, lastEndDate, EndDate(in2027 + threeDays)])
       expect(yield* listed).toEqual(extended)
