@@ -27,13 +27,15 @@ const minute = 60 * second
 const hour = 60 * minute
 const day = 24 * hour
 
-/** A duration in months, because their lengths differ, and milliseconds. */
-interface Parts {
+/** A duration in months and days, whose lengths a calendar knows, and in exact milliseconds. */
+export interface DurationParts {
   readonly months: number
+  readonly days: number
   readonly millis: number
 }
 
-const partsOf = (duration: DurationText): Parts => {
+/** Splits a duration into months, days and milliseconds. */
+export const durationParts = (duration: DurationText): DurationParts => {
   const [years = 0, months = 0, weeks = 0, days = 0, hours = 0, minutes = 0, seconds = 0] = (
     durationPattern.exec(duration) ?? []
   )
@@ -41,20 +43,28 @@ const partsOf = (duration: DurationText): Parts => {
     .map((digits) => Number(digits ?? 0))
   return {
     months: 12 * years + months,
-    millis: (7 * weeks + days) * day + hours * hour + minutes * minute + seconds * second,
+    days: 7 * weeks + days,
+    millis: hours * hour + minutes * minute + seconds * second,
   }
 }
 
-/** Adds months to an instant, in UTC. A day missing from the month becomes its last day. */
-const addMonths = (instant: number, months: number): number => {
+/** More months than there are until the year 9999. */
+const maxMonths = 12 * 10_000
+
+/**
+ * Adds months to an instant, in UTC. A day missing from the month becomes its last day.
+ *
+ * @param dayOfMonth - the day to choose in the resulting month, by default that of the instant
+ */
+export const addMonths = (instant: number, months: number, dayOfMonth?: number): number => {
   if (months === 0) return instant
   const date = new Date(instant)
-  const total = 12 * date.getUTCFullYear() + date.getUTCMonth() + months
+  const total = 12 * date.getUTCFullYear() + date.getUTCMonth() + Math.min(months, maxMonths)
   const year = Math.floor(total / 12)
   const month = total % 12
-  const dayOfMonth = Math.min(date.getUTCDate(), lengthOfMonth(year, month + 1))
   const timeOfDay = ((instant % day) + day) % day
-  return utcMillis(year, month, dayOfMonth) + timeOfDay
+  const chosen = Math.min(dayOfMonth ?? date.getUTCDate(), lengthOfMonth(year, month + 1))
+  return utcMillis(year, month, chosen) + timeOfDay
 }
 
 /**
@@ -69,8 +79,8 @@ const addMonths = (instant: number, months: number): number => {
  * ```
  */
 export const addDuration = (endDate: EndDate, duration: DurationText): EndDate | undefined => {
-  const { millis, months } = partsOf(duration)
-  const sum = addMonths(endDate, Math.min(months, 12 * 10_000)) + millis
+  const { days, millis, months } = durationParts(duration)
+  const sum = addMonths(endDate, months) + days * day + millis
   return EndDate.is(sum) ? EndDate(sum) : undefined
 }
 
@@ -86,8 +96,9 @@ export const fixedDurationFormat =
  * lengths differ from member to member, or is longer than ten years.
  */
 export const fixedMillis = (duration: DurationText): Millis | undefined => {
-  const { millis, months } = partsOf(duration)
-  return months === 0 && millis <= longest ? Millis(millis) : undefined
+  const { days, millis, months } = durationParts(duration)
+  const fixed = days * day + millis
+  return months === 0 && fixed <= longest ? Millis(fixed) : undefined
 }
 
 /** Formats whole seconds, in milliseconds, as a duration in days, hours, minutes and seconds. */

@@ -1,0 +1,274 @@
+/** Calendar rules: time zones, end dates as whole days, and durations by the calendar of a time zone. */
+
+import type { Branded } from "effect/Brand"
+import * as DateTime from "effect/DateTime"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import { makeLruCache } from "../base/lru-cache.ts"
+import * as Setting from "../base/setting.ts"
+import { TaggedError } from "../base/tagged-error.ts"
+import { latestInstant, lengthOfMonth, parseInstant } from "../base/time.ts"
+import { branded, brandedWhere } from "../base/values.ts"
+import { type DurationText, addMonths, durationParts } from "./duration.ts"
+import { EndDate } from "./end-date.ts"
+
+const minuteMillis = 60_000
+const dayMillis = 86_400_000
+
+/** The name of an IANA time zone in its usual spelling, such as `Europe/Berlin` or `UTC`. */
+export type TimeZone = Branded<string, "@tenure/core/TimeZone">
+
+/** The form of IANA names with an area. Abbreviations of Java, such as `BST` for Dhaka, have none. */
+const zonePattern =
+  /^(?:Africa|America|Antarctica|Arctic|Asia|Atlantic|Australia|Brazil|Canada|Chile|Etc|Europe|Indian|Mexico|Pacific|US)(?:\/[A-Z][A-Z0-9_+-]{1,29}){1,2}$/i
+
+/** IANA names without an area. `GMT+0` and `GMT-0` are left out because they read as offsets. */
+const plainNames = new Map(
+  `CET CST6CDT Cuba EET EST EST5EDT Egypt Eire GB GB-Eire GMT Greenwich HST Hongkong Iceland Iran Israel Jamaica
+  Japan Kwajalein Libya MET MST MST7MDT NZ NZ-CHAT Navajo PRC PST8PDT Poland Portugal ROC ROK Singapore Turkey UCT
+  UTC Universal W-SU WET Zulu`
+    .split(/\s+/)
+    .map((name) => [name.toLowerCase(), name]),
+)
+
+/** Words of IANA names other than one capital followed by small letters. */
+const unusualWords = new Map(
+  `ACT BajaNorte BajaSur ComodRivadavia DeNoronha DumontDUrville EasterIsland GMT IN LHI McMurdo NSW UCT US UTC
+  au es of`
+    .split(/\s+/)
+    .map((word) => [word.toLowerCase(), word]),
+)
+
+const capitalized = (word: string): string =>
+  unusualWords.get(word) ?? `${word.slice(0, 1).toUpperCase()}${word.slice(1)}`
+
+/** Spells a time zone as IANA does. `Intl` corrects only names that are not aliases. */
+const spelledZone = (text: string): string | undefined => {
+  // Before a change of case, which turns some other characters into ASCII letters.
+  if (!/^[\w+/-]{1,40}$/.test(text)) return undefined
+  const lower = text.toLowerCase()
+  return (
+    plainNames.get(lower) ??
+    (zonePattern.test(lower) ? lower.replaceAll(/[a-z]+/g, capitalized) : undefined)
+  )
+}
+
+const brandZone = branded<string, TimeZone>()
+
+/** The time zone of projects that choose none. */
+export const utc = brandZone("UTC")
+
+const findZone = (spelled: string): TimeZone | null =>
+  Option.match(DateTime.zoneMakeNamed(spelled), {
+    onNone: () => null,
+    onSome: ({ id }) => (id === utc ? utc : brandZone(spelled)),
+  })
+
+/** Time zones by their spelling, and `null` for unknown ones, because asking `Intl` takes 60 µs. */
+const knownZones = makeLruCache<string, TimeZone | null>(2000)
+
+/**
+ * Parses the name of an IANA time zone in any case. Names of UTC, such as `Etc/UTC` and `GMT`, become `UTC`. Returns
+ * `undefined` for offsets, and for names that this runtime does not know.
+ */
+export const parseTimeZone = (text: string): TimeZone | undefined => {
+  const spelled = spelledZone(text)
+  if (spelled === undefined) return undefined
+  const known = knownZones.get(spelled)
+  if (known !== undefined) return known ?? undefined
+  const found = findZone(spelled)
+  knownZones.set(spelled, found)
+  return found ?? undefined
+}
+
+/** Brands text as a time zone. Throws a `TypeError` if it is invalid, or not in its usual spelling. */
+export const TimeZone = brandedWhere<string, TimeZone>(
+  "time zone",
+  "the name of an IANA time zone, such as Europe/Berlin or UTC, and not an offset",
+  (text) => parseTimeZone(text) === text,
+)
+
+/** A time zone that a host or a client passes. */
+export const timeZoneSetting: Setting.Setting<string, TimeZone> = Setting.inJson(
+  Setting.custom(TimeZone.expected, (given) =>
+    typeof given === "string" ? parseTimeZone(given) : undefined,
+  ),
+  { type: "string" },
+)
+
+/** A day of the calendar in the form `YYYY-MM-DD`, in the years 0001 to 9999. */
+export type Day = Branded<string, "@tenure/core/Day">
+
+/** Returns the beginning of a day in UTC. */
+const parseDay = (text: string): number | undefined => parseInstant(`${text}T00:00:00.000Z`)
+
+/** Brands text as a day. Throws a `TypeError` if it is invalid. */
+export const Day = brandedWhere<string, Day>(
+  "day",
+  "an existing day such as 2027-01-31, without a time, in the years 0001 to 9999",
+  (text) => parseDay(text) !== undefined && !text.startsWith("0000"),
+)
+
+// Local time is written as an instant: that at which clocks in UTC show it.
+
+const zoneOf = (zone: TimeZone): DateTime.TimeZone.Named => DateTime.zoneMakeNamedUnsafe(zone)
+
+const toLocal = (instant: number, zone: TimeZone): number =>
+  zone === utc
+    ? instant
+    : DateTime.toDate(DateTime.makeZonedUnsafe(instant, { timeZone: zoneOf(zone) })).getTime()
+
+/** Returns when a local time is, by the disambiguation `"compatible"` of `Temporal`. */
+const fromLocal = (local: number, zone: TimeZone): number =>
+  zone === utc
+    ? local
+    : DateTime.makeZonedUnsafe(local, { timeZone: zoneOf(zone), adjustForTimeZone: true })
+        .epochMilliseconds
+
+const midnightOf = (local: number): number => Math.floor(local / dayMillis) * dayMillis
+
+const toDay = (local: number): Day | undefined => {
+  const text = new Date(local).toISOString().slice(0, 10)
+  return Day.is(text) ? text : undefined
+}
+
+/** Finds the first instant of a day. Clocks may skip midnight, or the whole day. */
+const startOfDay = (midnight: number, zone: TimeZone): number => {
+  const start = fromLocal(midnight, zone)
+  const skipped = toLocal(start, zone) - midnight
+  let before = start - skipped
+  let after = start
+  while (after - before > 1) {
+    const middle = Math.floor((before + after) / 2)
+    if (toLocal(middle, zone) < midnight) before = middle
+    else after = middle
+  }
+  return after
+}
+
+/** Returns the midnight that begins the day whose end an instant is. */
+const lastMidnight = (instant: number, zone: TimeZone): number | undefined => {
+  // Offsets are whole minutes since 1972. Most instants are none.
+  if (instant > 0 && instant % minuteMillis !== 0) return undefined
+  const midnight = midnightOf(toLocal(instant, zone))
+  const last = midnightOf(toLocal(instant - 1, zone))
+  return last < midnight && startOfDay(midnight, zone) === instant ? last : undefined
+}
+
+/**
+ * Returns the day whose end an instant is in a time zone, or `undefined` if the instant does not begin a day there.
+ */
+export const dayEndedAt = (instant: number, zone: TimeZone): Day | undefined => {
+  const last = lastMidnight(instant, zone)
+  return last === undefined ? undefined : toDay(last)
+}
+
+const endOfLocalDay = (midnight: number, zone: TimeZone): EndDate | undefined => {
+  const next = midnight + dayMillis
+  if (next > latestInstant) return undefined
+  const end = startOfDay(next, zone)
+  return EndDate.is(end) ? end : undefined
+}
+
+/**
+ * Returns the first instant after a day in a time zone, or `undefined` for the last day of the year 9999.
+ *
+ * @example
+ * ```ts
+ * import { Day, TimeZone, endOfDay } from "tenure/store"
+ *
+ * endOfDay(Day("2027-01-31"), TimeZone("Europe/Berlin")) // 31 January 2027, 23:00 in UTC
+ * ```
+ */
+export const endOfDay = (day: Day, zone: TimeZone): EndDate | undefined =>
+  endOfLocalDay(parseDay(day) ?? NaN, zone)
+
+/** Returns the end of the day on which an instant is in a time zone. */
+export const endOfToday = (now: number, zone: TimeZone): EndDate | undefined =>
+  endOfLocalDay(midnightOf(toLocal(now, zone)), zone)
+
+/** An end date with what tells how months are added to it. */
+export interface CalendarEnd {
+  readonly instant: EndDate
+  /**
+   * The day of the month that months count with, from 1 to 31, if the end date does not tell it; else `undefined`.
+   *
+   * It tells its own day. Only the last day of a month can hide another one:
+   * - The day was cut: 28 February for the 30th or the 31st.
+   * - In days, the last of a month means the last of each one, as 31 does. A 28th that comes to 28 February, or a
+   *   30th that comes to 30 April, is the last by chance.
+   */
+  readonly keptDay: number | undefined
+  /** Whether the end date is that of a whole day. */
+  readonly inDays: boolean
+}
+
+/** The result is after the year 9999. */
+export class EndsTooLate extends TaggedError("EndsTooLate") {}
+
+const tooLate = Result.fail(new EndsTooLate())
+
+/** Returns the day of the month that months count with. A kept day counts only on the last day of a month. */
+const meantDay = (local: number, keptDay: number | undefined, inDays: boolean): number => {
+  const date = new Date(local)
+  const day = date.getUTCDate()
+  if (day < lengthOfMonth(date.getUTCFullYear(), date.getUTCMonth() + 1)) return day
+  if (keptDay !== undefined && keptDay >= day) return keptDay
+  return inDays ? 31 : day
+}
+
+/** Returns when a local time is. In days, it is the midnight that begins the last day. */
+const arrive = (local: number, inDays: boolean, zone: TimeZone): number =>
+  inDays ? (endOfLocalDay(local, zone) ?? Infinity) : fromLocal(local, zone)
+
+/** How an end date is extended. */
+export interface CalendarExtension {
+  readonly end: CalendarEnd
+  readonly by: DurationText
+  readonly zone: TimeZone
+}
+
+/**
+ * Extends an end date by the calendar of a time zone, in the order of `Temporal`: by years and months, by weeks and days,
+ * and then by hours, minutes and seconds, which are exact. Whole days count by their last day, and hours end that.
+ */
+export const extendByCalendar = ({
+  by,
+  end,
+  zone,
+}: CalendarExtension): Result.Result<CalendarEnd, EndsTooLate> => {
+  const { days, millis, months } = durationParts(by)
+  const lastDay = end.inDays ? lastMidnight(end.instant, zone) : undefined
+  const wasInDays = lastDay !== undefined
+  const local = lastDay ?? toLocal(end.instant, zone)
+  const meant = meantDay(local, end.keptDay, wasInDays)
+  const target = addMonths(local, months, meant) + days * dayMillis
+  // Clocks ahead of UTC show the year 10000 earlier.
+  if (target > latestInstant + dayMillis) return tooLate
+  const moved = months + days === 0 ? end.instant : arrive(target, wasInDays, zone)
+  const instant = moved + millis
+  if (!EndDate.is(instant)) return tooLate
+  const inDays = wasInDays && millis === 0
+  // Weeks and days choose another day, and so do hours and clock changes that lead to one.
+  const isSameDay = (): boolean =>
+    inDays || (!wasInDays && midnightOf(toLocal(instant, zone)) === midnightOf(target))
+  const isKept = days === 0 && meantDay(target, undefined, inDays) !== meant && isSameDay()
+  return Result.succeed({ instant, keptDay: isKept ? meant : undefined, inDays })
+}
+
+/**
+ * Adds a duration to an instant as `Temporal.ZonedDateTime` does by default. Returns `undefined` if the result is after
+ * the year 9999.
+ */
+export const addToInstant = (
+  instant: EndDate,
+  by: DurationText,
+  zone: TimeZone,
+): EndDate | undefined =>
+  Result.match(
+    extendByCalendar({ end: { instant, keptDay: undefined, inDays: false }, by, zone }),
+    {
+      onFailure: () => undefined,
+      onSuccess: (end) => end.instant,
+    },
+  )
