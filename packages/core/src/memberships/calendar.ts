@@ -4,7 +4,7 @@ import type { Branded } from "effect/Brand"
 import * as DateTime from "effect/DateTime"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
-import { makeLruCache } from "../base/lru-cache.ts"
+import { type LruCache, makeLruCache } from "../base/lru-cache.ts"
 import * as Setting from "../base/setting.ts"
 import { TaggedError } from "../base/tagged-error.ts"
 import { latestInstant, lengthOfMonth, parseInstant } from "../base/time.ts"
@@ -42,10 +42,12 @@ const unusualWords = new Map(
 const capitalized = (word: string): string =>
   unusualWords.get(word) ?? `${word.slice(0, 1).toUpperCase()}${word.slice(1)}`
 
+const maxZoneLength = 40
+
 /** Spells a time zone as IANA does. `Intl` corrects only names that are not aliases. */
 const spelledZone = (text: string): string | undefined => {
   // Before a change of case, which turns some other characters into ASCII letters.
-  if (!/^[\w+/-]{1,40}$/.test(text)) return undefined
+  if (!/^[\w+/-]+$/.test(text)) return undefined
   const lower = text.toLowerCase()
   return (
     plainNames.get(lower) ??
@@ -58,27 +60,30 @@ const brandZone = branded<string, TimeZone>()
 /** The time zone of projects that choose none. */
 export const utc = brandZone("UTC")
 
-const findZone = (spelled: string): TimeZone | null =>
-  Option.match(DateTime.zoneMakeNamed(spelled), {
-    onNone: () => null,
-    onSome: ({ id }) => (id === utc ? utc : brandZone(spelled)),
-  })
+/** Names of UTC. Which of them `Intl` takes for the same differs between its versions. */
+const utcPattern = /^(?:Etc\/)?(?:GMT|Greenwich|UCT|UTC|Universal|Zulu)$|^Etc\/GMT[+-]?0$/
 
-/** Time zones by their spelling, and `null` for unknown ones, because asking `Intl` takes 60 µs. */
-const knownZones = makeLruCache<string, TimeZone | null>(2000)
+const findZone = (text: string): TimeZone | undefined => {
+  const spelled = spelledZone(text)
+  if (spelled === undefined) return undefined
+  if (utcPattern.test(spelled)) return utc
+  return Option.isSome(DateTime.zoneMakeNamed(spelled)) ? brandZone(spelled) : undefined
+}
+
+/** Time zones by their text, and `null` for others, because asking `Intl` for an unknown one takes 60 µs. */
+const parsedZones = makeLruCache<string, TimeZone | null>(2000)
 
 /**
  * Parses the name of an IANA time zone in any case. Names of UTC, such as `Etc/UTC` and `GMT`, become `UTC`. Returns
  * `undefined` for offsets, and for names that this runtime does not know.
  */
 export const parseTimeZone = (text: string): TimeZone | undefined => {
-  const spelled = spelledZone(text)
-  if (spelled === undefined) return undefined
-  const known = knownZones.get(spelled)
+  if (text.length > maxZoneLength) return undefined
+  const known = parsedZones.get(text)
   if (known !== undefined) return known ?? undefined
-  const found = findZone(spelled)
-  knownZones.set(spelled, found)
-  return found ?? undefined
+  const found = findZone(text)
+  parsedZones.set(text, found ?? null)
+  return found
 }
 
 /** Brands text as a time zone. Throws a `TypeError` if it is invalid, or not in its usual spelling. */
@@ -113,17 +118,44 @@ export const Day = brandedWhere<string, Day>(
 
 const zoneOf = (zone: TimeZone): DateTime.TimeZone.Named => DateTime.zoneMakeNamedUnsafe(zone)
 
-const toLocal = (instant: number, zone: TimeZone): number =>
-  zone === utc
-    ? instant
-    : DateTime.toDate(DateTime.makeZonedUnsafe(instant, { timeZone: zoneOf(zone) })).getTime()
+const findOffset = (instant: number, zone: TimeZone): number =>
+  DateTime.zonedOffset(DateTime.makeZonedUnsafe(instant, { timeZone: zoneOf(zone) }))
+
+/**
+ * Offsets by time zone and by day in UTC, and `NaN` for days on which clocks change. Asking `Intl` for one takes as long as
+ * a hundred look-ups.
+ */
+const offsets = makeLruCache<TimeZone, LruCache<number, number>>(32)
+
+const offsetsOf = (zone: TimeZone): LruCache<number, number> => {
+  const known = offsets.get(zone)
+  if (known !== undefined) return known
+  const ofZone = makeLruCache<number, number>(8000)
+  offsets.set(zone, ofZone)
+  return ofZone
+}
+
+const offsetAt = (instant: number, zone: TimeZone): number => {
+  if (zone === utc) return 0
+  const ofZone = offsetsOf(zone)
+  const day = Math.floor(instant / dayMillis)
+  const known = ofZone.get(day)
+  if (known !== undefined) return Number.isNaN(known) ? findOffset(instant, zone) : known
+  const first = findOffset(day * dayMillis, zone)
+  const isConstant = first === findOffset((day + 1) * dayMillis, zone)
+  ofZone.set(day, isConstant ? first : NaN)
+  return isConstant ? first : findOffset(instant, zone)
+}
+
+const toLocal = (instant: number, zone: TimeZone): number => instant + offsetAt(instant, zone)
 
 /** Returns when a local time is, by the disambiguation `"compatible"` of `Temporal`. */
-const fromLocal = (local: number, zone: TimeZone): number =>
-  zone === utc
-    ? local
-    : DateTime.makeZonedUnsafe(local, { timeZone: zoneOf(zone), adjustForTimeZone: true })
-        .epochMilliseconds
+const fromLocal = (local: number, zone: TimeZone): number => {
+  const offset = offsetAt(local - dayMillis, zone)
+  if (offset === offsetAt(local + dayMillis, zone)) return local - offset
+  return DateTime.makeZonedUnsafe(local, { timeZone: zoneOf(zone), adjustForTimeZone: true })
+    .epochMilliseconds
+}
 
 const midnightOf = (local: number): number => Math.floor(local / dayMillis) * dayMillis
 
@@ -252,8 +284,10 @@ export const extendByCalendar = ({
   // Weeks and days choose another day, and so do hours and clock changes that lead to one.
   const isSameDay = (): boolean =>
     inDays || (!wasInDays && midnightOf(toLocal(instant, zone)) === midnightOf(target))
-  const isKept = days === 0 && meantDay(target, undefined, inDays) !== meant && isSameDay()
-  return Result.succeed({ instant, keptDay: isKept ? meant : undefined, inDays })
+  // Each month has 28 days.
+  const isHidden = meant >= 28 && meantDay(target, undefined, inDays) !== meant
+  const keptDay = isHidden && days === 0 && isSameDay() ? meant : undefined
+  return Result.succeed({ instant, keptDay, inDays })
 }
 
 /**

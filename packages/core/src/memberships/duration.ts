@@ -1,6 +1,7 @@
 /** ISO 8601 durations, and end dates moved later by one. */
 
 import type { Branded } from "effect/Brand"
+import { makeLruCache } from "../base/lru-cache.ts"
 import { Millis, lengthOfMonth, utcMillis } from "../base/time.ts"
 import { brandedWhere } from "../base/values.ts"
 import { EndDate } from "./end-date.ts"
@@ -34,8 +35,7 @@ export interface DurationParts {
   readonly millis: number
 }
 
-/** Splits a duration into months, days and milliseconds. */
-export const durationParts = (duration: DurationText): DurationParts => {
+const splitDuration = (duration: DurationText): DurationParts => {
   const [years = 0, months = 0, weeks = 0, days = 0, hours = 0, minutes = 0, seconds = 0] = (
     durationPattern.exec(duration) ?? []
   )
@@ -46,6 +46,17 @@ export const durationParts = (duration: DurationText): DurationParts => {
     days: 7 * weeks + days,
     millis: hours * hour + minutes * minute + seconds * second,
   }
+}
+
+const splitDurations = makeLruCache<DurationText, DurationParts>(200)
+
+/** Splits a duration into months, days and milliseconds. */
+export const durationParts = (duration: DurationText): DurationParts => {
+  const known = splitDurations.get(duration)
+  if (known !== undefined) return known
+  const parts = splitDuration(duration)
+  splitDurations.set(duration, parts)
+  return parts
 }
 
 /** More months than there are until the year 9999. */

@@ -1,6 +1,5 @@
 /** Durations: their form, and their sums. */
 
-import { execFileSync } from "node:child_process"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { Millis } from "../../src/base/time.ts"
@@ -12,6 +11,7 @@ import {
   formatDuration,
 } from "../../src/memberships/duration.ts"
 import { EndDate, formatEndDate, lastEndDate } from "../../src/memberships/end-date.ts"
+import { askTemporal } from "../support/temporal.ts"
 
 const dayMillis = 86_400_000
 
@@ -111,18 +111,8 @@ describe("a sum", () => {
       .filter((text) => text !== "P")
     const instant = fc.integer({ min: Date.UTC(1999, 11, 1), max: Date.UTC(2101, 1, 1) })
     const cases = fc.sample(fc.tuple(instant, duration), { numRuns: 5000, seed: 1 })
-    const program = `
-      const cases = JSON.parse(require("node:fs").readFileSync(0, "utf8"))
-      const sums = cases.map(([at, duration]) =>
-        Temporal.Instant.fromEpochMilliseconds(at).toZonedDateTimeISO("UTC").add(duration).epochMilliseconds)
-      process.stdout.write(JSON.stringify(sums))`
-    const answer = execFileSync(process.execPath, ["--harmony-temporal", "-e", program], {
-      input: JSON.stringify(cases),
-      maxBuffer: 10_000_000,
-    })
-    expect(cases.map(([at, text]) => addDuration(EndDate(at), DurationText(text)))).toEqual(
-      JSON.parse(String(answer)),
-    )
+    const sums = cases.map(([at, text]) => addDuration(EndDate(at), DurationText(text)))
+    expect(sums).toEqual(askTemporal(cases, "at, by", 'zoned(at, "UTC").add(by).epochMilliseconds'))
   })
 })
 
