@@ -60,7 +60,7 @@ const brandZone = branded<string, TimeZone>()
 /** The time zone of projects that choose none. */
 export const utc = brandZone("UTC")
 
-/** Names of UTC. Which of them `Intl` takes for the same differs between its versions. */
+/** Names of UTC. Versions of `Intl` differ in which of them they resolve to it. */
 const utcPattern = /^(?:Etc\/)?(?:GMT|Greenwich|UCT|UTC|Universal|Zulu)$|^Etc\/GMT[+-]?0$/
 
 const findZone = (text: string): TimeZone | undefined => {
@@ -122,8 +122,8 @@ const findOffset = (instant: number, zone: TimeZone): number =>
   DateTime.zonedOffset(DateTime.makeZonedUnsafe(instant, { timeZone: zoneOf(zone) }))
 
 /**
- * Offsets by time zone and by day in UTC, and `NaN` for days on which clocks change. Asking `Intl` for one takes as long as
- * a hundred look-ups.
+ * Offsets by time zone and by day in UTC, and `NaN` for days on which clocks change. Asking `Intl` takes a hundred times as
+ * long as this cache.
  */
 const offsets = makeLruCache<TimeZone, LruCache<number, number>>(32)
 
@@ -157,6 +157,9 @@ const fromLocal = (local: number, zone: TimeZone): number => {
     .epochMilliseconds
 }
 
+/** Since 1973, all offsets are whole minutes. */
+const wholeMinutes = Date.UTC(1973, 0, 1)
+
 const midnightOf = (local: number): number => Math.floor(local / dayMillis) * dayMillis
 
 const toDay = (local: number): Day | undefined => {
@@ -180,8 +183,8 @@ const startOfDay = (midnight: number, zone: TimeZone): number => {
 
 /** Returns the midnight that begins the day whose end an instant is. */
 const lastMidnight = (instant: number, zone: TimeZone): number | undefined => {
-  // Offsets are whole minutes since 1972. Most instants are none.
-  if (instant > 0 && instant % minuteMillis !== 0) return undefined
+  // Saves most look-ups.
+  if (instant > wholeMinutes && instant % minuteMillis !== 0) return undefined
   const midnight = midnightOf(toLocal(instant, zone))
   const last = midnightOf(toLocal(instant - 1, zone))
   return last < midnight && startOfDay(midnight, zone) === instant ? last : undefined
@@ -202,16 +205,7 @@ const endOfLocalDay = (midnight: number, zone: TimeZone): EndDate | undefined =>
   return EndDate.is(end) ? end : undefined
 }
 
-/**
- * Returns the first instant after a day in a time zone, or `undefined` for the last day of the year 9999.
- *
- * @example
- * ```ts
- * import { Day, TimeZone, endOfDay } from "tenure/store"
- *
- * endOfDay(Day("2027-01-31"), TimeZone("Europe/Berlin")) // 31 January 2027, 23:00 in UTC
- * ```
- */
+/** Returns the first instant after a day in a time zone, or `undefined` for the last day of the year 9999. */
 export const endOfDay = (day: Day, zone: TimeZone): EndDate | undefined =>
   endOfLocalDay(parseDay(day) ?? NaN, zone)
 
@@ -219,16 +213,15 @@ export const endOfDay = (day: Day, zone: TimeZone): EndDate | undefined =>
 export const endOfToday = (now: number, zone: TimeZone): EndDate | undefined =>
   endOfLocalDay(midnightOf(toLocal(now, zone)), zone)
 
-/** An end date with what tells how months are added to it. */
+/** An end date, and how months are added to it. */
 export interface CalendarEnd {
   readonly instant: EndDate
   /**
-   * The day of the month that months count with, from 1 to 31, if the end date does not tell it; else `undefined`.
-   *
-   * It tells its own day. Only the last day of a month can hide another one:
-   * - The day was cut: 28 February for the 30th or the 31st.
-   * - In days, the last of a month means the last of each one, as 31 does. A 28th that comes to 28 February, or a
-   *   30th that comes to 30 April, is the last by chance.
+   * The day of the month that months count with, if the end date hides it; else `undefined`. Only the last day of a
+   * month hides another one:
+   * - The day was cut: 28 February stands for the 30th.
+   * - In days, the last day of a month means 31. So 28 February hides the 28th, and 30 April the 30th, if months led
+   *   there.
    */
   readonly keptDay: number | undefined
   /** Whether the end date is that of a whole day. */

@@ -394,6 +394,7 @@ describe("a sum", () => {
         expect(extendByCalendar({ end: { ...end, inDays: false }, ...extension })).toEqual(tooLate)
       }
     }
+    expect(new EndsTooLate()._tag).toBe("EndsTooLate")
     const by = DurationText("P1D")
     expect(extendByCalendar({ end: through("9999-12-30", berlin), by, zone: berlin })).toEqual(
       tooLate,
@@ -473,6 +474,10 @@ describe("the end of a day", () => {
     expect(dayEndedAt(Date.parse("1919-03-31T04:30Z"), TimeZone("America/Toronto"))).toBe(
       "1919-03-30",
     )
+    // An offset with seconds.
+    expect(dayEndedAt(Date.parse("1971-06-01T00:44:30Z"), TimeZone("Africa/Monrovia"))).toBe(
+      "1971-05-31",
+    )
     expect(dayEndedAt(Date.parse("0000-01-01T00:00Z"), utc)).toBeUndefined()
     expect(dayEndedAt(lastEndDate, utc)).toBeUndefined()
   })
@@ -548,6 +553,7 @@ describe("a time zone", () => {
       }),
     )
     expect(problems.every((problem) => problem.includes("such as Europe/Berlin or UTC"))).toBe(true)
+    expect(timeZoneSetting.json).toEqual({ type: "string" })
     expect(problems[0]).toContain('"+01:00"')
     expect(() => TimeZone("Europe/Atlantis")).toThrow(/^invalid time zone: /)
   })
