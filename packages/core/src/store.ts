@@ -90,9 +90,14 @@ export {
   composeLog,
   composeWith,
   effectiveEndDate,
+  effectiveForm,
+  instantForm,
+  isSameForm,
   type Adjustment,
   type BulkChange,
   type ComposedBulkExtensions,
+  type DateForm,
+  type FormedEndDate,
   type LoggedBulkExtension,
 } from "./memberships/end-date.ts"
 export {

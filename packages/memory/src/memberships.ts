@@ -44,6 +44,8 @@ import {
   endDateConflict,
   endingPage,
   formatGrantAnswer,
+  instantForm,
+  isSameForm,
   laterOf,
   metadataJson,
   maxPreviewed,
@@ -134,6 +136,7 @@ const isExpected = (
   expected: MovedMembership | undefined,
 ): boolean =>
   membership?.endDate === expected?.endDate &&
+  isSameForm(membership ?? instantForm, expected ?? instantForm) &&
   metadataJson(membership?.metadata ?? noMetadata) ===
     metadataJson(expected?.metadata ?? noMetadata)
 
@@ -188,10 +191,10 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
   /** Sets a member's end date, and the metadata if there is some to set. */
   const setDate = (
     project: Project,
-    { endDate, metadata, userId }: Pick<DatedMembership, "endDate" | "metadata" | "userId">,
+    { endDate, inDays = false, keptDay, metadata, userId }: DatedMembership,
     at: number,
   ): void => {
-    project.members.set(userId, endDate, at)
+    project.members.set(userId, { endDate, inDays, keptDay }, at)
     const member = project.members.watched(userId)
     if (member !== undefined && metadata !== undefined) member.metadata = metadataJson(metadata)
     state.alarms.arm(project, userId, endDate)
@@ -320,8 +323,9 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
       change(
         extension,
         (project, from, now): Result.Result<Event | EndsLater, EndDateConflict> => {
-          const { endDate, expectedEndDate, projectId, userId } = extension
-          const conflict = endDateConflict({ projectId, userId, endDate: from }, expectedEndDate)
+          const { endDate, expectedEndDate, expectedForm, projectId, userId } = extension
+          const current = { projectId, userId, endDate: from, ...project.members.form(userId) }
+          const conflict = endDateConflict(current, expectedEndDate, expectedForm)
           if (conflict !== undefined) return Result.fail(conflict)
           const later = laterOf(from, extension)
           if (later !== undefined) return Result.succeed(later)

@@ -13,9 +13,11 @@ import {
   type BulkChange,
   type BulkExtensionRecord,
   type BulkPreview,
+  type DateForm,
   type DatedMembership,
   EndDate,
   type EventId,
+  type FormedEndDate,
   type LastAnnouncement,
   type LoggedBulkExtension,
   type Membership,
@@ -31,6 +33,8 @@ import {
   composeWith,
   dateSetAt,
   effectiveEndDate,
+  effectiveForm,
+  instantForm,
   metadataFromJson,
 } from "@tenure/core/store"
 import type { AuditTrail } from "./audit-trail.ts"
@@ -62,8 +66,10 @@ export interface Members {
   readonly countChange: () => void
   /** Returns a member's current end date, or `undefined` if the user is no member. */
   readonly get: (userId: UserId) => EndDate | undefined
+  /** Returns the form of a member's current end date. */
+  readonly form: (userId: UserId) => DateForm
   /** Sets a member's end date, at a time. */
-  readonly set: (userId: UserId, endDate: EndDate, at: number) => void
+  readonly set: (userId: UserId, end: FormedEndDate, at: number) => void
   /** Returns when a member got its current end date. */
   readonly dateSetAt: (userId: UserId) => number | undefined
   /** Returns a member's fields other than the end date, to change in place. */
@@ -98,6 +104,10 @@ export interface Members {
  */
 interface Member extends Watched {
   endDate: EndDate
+  /** As in a `DateForm`. */
+  inDays: boolean
+  /** As in a `DateForm`. */
+  keptDay: number | undefined
   /** As that of an `OrderedEndDate`. */
   order: number
   /** As that of an `OwnEndDate`. */
@@ -162,7 +172,10 @@ const makeMembers = (): Members => {
     for (const member of members.values()) {
       if (member.order < order) {
         member.setAt = dateSetAt(settled, member)
+        const { inDays, keptDay } = effectiveForm(oldest, member)
         member.endDate = effectiveEndDate(oldest, member)
+        member.inDays = inDays
+        member.keptDay = keptDay
         member.order = order
       }
     }
@@ -192,13 +205,19 @@ const makeMembers = (): Members => {
       }
       return selected
     },
-    set: (userId, endDate, at) => {
+    form: (userId) => {
+      const member = members.get(userId)
+      return member === undefined ? instantForm : effectiveForm(composed, member)
+    },
+    set: (userId, { endDate, inDays, keptDay }, at) => {
       const bulkOrder = log.at(-1)?.order ?? -Infinity
       lastOwn = ++changes
       const member = members.get(userId)
       if (member === undefined) {
         members.set(userId, {
           endDate,
+          inDays,
+          keptDay,
           order: lastOwn,
           setAt: at,
           announced: undefined,
@@ -210,6 +229,8 @@ const makeMembers = (): Members => {
         // The same date again is no new one.
         if (member.endDate !== endDate || member.order < bulkOrder) member.setAt = at
         member.endDate = endDate
+        member.inDays = inDays
+        member.keptDay = keptDay
         member.order = lastOwn
       }
     },
@@ -326,11 +347,15 @@ export const summaryOf = (project: Project): ProjectSummary => ({
 })
 
 /** Returns a user's membership, if any. */
-export const membershipOf = ({ id, members }: Project, userId: UserId): Membership | undefined => {
+export const membershipOf = (
+  { id, members, settings }: Project,
+  userId: UserId,
+): Membership | undefined => {
   const endDate = members.get(userId)
-  return endDate === undefined
-    ? undefined
-    : { projectId: id, userId, endDate, metadata: metadataFromJson(metadataOf(members, userId)) }
+  if (endDate === undefined) return undefined
+  const { inDays, keptDay } = members.form(userId)
+  const metadata = metadataFromJson(metadataOf(members, userId))
+  return { projectId: id, userId, endDate, inDays, keptDay, metadata, timeZone: settings.timeZone }
 }
 
 /** Returns a user's metadata as JSON, which is empty if there is no membership. */

@@ -28,12 +28,16 @@ import { dayText } from "../memberships/ends.ts"
 import {
   bulkDateFields,
   bulkDurationGoal,
+  bulkLastDayOptions,
   dateFields,
   dateGoal,
   durationFields,
   durationGoal,
   fixedDuration,
   grantFields,
+  lastDayFields,
+  lastDayGoal,
+  lastDayOptions,
   leftOut,
   memberPath,
   modeSetting,
@@ -69,6 +73,15 @@ export interface Membership {
   readonly user_id: string
   /** Null for life. */
   readonly end_date: Instant | null
+  /** The last whole day, if the end date was given as a day, and ends one in the project's time zone. */
+  readonly through: Day | null
+  /**
+   * The day that months count with, if the end date does not tell it: 30 after 30 January and a month.
+   * @minimum 1
+   * @maximum 31
+   * @example null
+   */
+  readonly kept_day: Int | null
   readonly state: MembershipState
   /**
    * A membership's metadata: an object with at most 16 texts by name. Texts have 1 to 255 characters.
@@ -169,7 +182,7 @@ export interface BulkExtensionRecord {
 }
 
 /**
- * A day in UTC.
+ * A day of the calendar, without a time zone.
  * @pattern ^\d{4}-\d{2}-\d{2}$
  * @example "2099-01-31"
  */
@@ -284,19 +297,20 @@ const makeMisspelled = (names: ReadonlyArray<string>) => {
   }
 }
 
-/** Declares an extension to a date or by a duration. Misspelled fields are refused, after an invalid date. */
-const toDateOrBy = <I1, O1, E1, I2, O2, E2>(
+/** Declares an extension to a date, by a duration or through a day. Misspelled fields are refused, after an invalid date. */
+const extending = <I1, O1, E1, I2, O2, E2, I3, O3, E3>(
   toDate: Input<I1, O1, E1>,
   byDuration: Input<I2, O2, E2>,
-): RequestInput<O1 | O2, E1 | E2 | InvalidEndDate> => {
-  const declared = chosenBy("by", toDate, byDuration)
+  throughDay: Input<I3, O3, E3>,
+): RequestInput<O1 | O2 | O3, E1 | E2 | E3 | InvalidEndDate> => {
+  const declared = chosenBy(["by", "through"], toDate, byDuration, throughDay)
   const misspelledIn = makeMisspelled(declared.wireNames)
   return {
     ...declared,
     fromRequest: (path, body, source) => {
       const misspelled = misspelledIn(body)
       if (misspelled === undefined) return declared.fromRequest(path, body, source)
-      return Object.hasOwn(body, "extend_by")
+      return Object.hasOwn(body, "extend_by") || Object.hasOwn(body, "through")
         ? Result.fail(misspelled)
         : Result.flatMap(decodeEndDate(ownOf(body, "extend")), () => Result.fail(misspelled))
     },
@@ -310,16 +324,17 @@ const open = { isOpen: true }
  * How a membership is extended.
  * @example { "extend": 4070908800000 }
  */
-const extension = toDateOrBy(
+const extension = extending(
   input(extensionPath, { ...dateGoal, ...dateFields }, open),
   input(extensionPath, { ...durationGoal, ...durationFields }, open),
+  input(extensionPath, { ...lastDayGoal, ...lastDayOptions }, open),
 )
 
 /**
  * Extends all memberships in a project.
  * @example { "extend": 4070908800000 }
  */
-const bulkExtension = toDateOrBy(
+const bulkExtension = extending(
   input(
     projectPath,
     {
@@ -339,6 +354,17 @@ const bulkExtension = toDateOrBy(
       ...reasonFields,
       from: forOne,
       expectedEndDate: forOne,
+    },
+    open,
+  ),
+  input(
+    projectPath,
+    {
+      ...lastDayGoal,
+      expectedEndDate: forOne,
+      ...trialFields,
+      ...reasonFields,
+      ...bulkLastDayOptions,
     },
     open,
   ),
@@ -403,7 +429,12 @@ const endsQuery = input(projectPath, {
    */
   extendBy: Setting.optional(fixedDuration),
   /**
-   * With `extend`: whether memberships with a later end date are set, too, or left as they are. The
+   * Counts as if all memberships had been extended through this day, in the project's time zone.
+   * @example "2099-01-31"
+   */
+  through: Setting.optional(lastDayFields.through),
+  /**
+   * With `extend` or `through`: whether memberships with a later end date are set, too, or left as they are. The
    * default is the server's.
    */
   mode: Setting.optional(modeSetting),
@@ -486,14 +517,30 @@ const membershipsQuery = input(projectPath, {
   ),
 })
 
-const grant = input(memberPath, {
-  /**
-   * A date, possibly past: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. Null for life.
-   * @example "2099-01-01T00:00:00.000Z"
-   */
-  endDate: orForLife(dateSetting),
-  ...grantFields,
-})
+const besideEndDate = "left out beside end_date"
+
+const grant = chosenBy(
+  ["through"],
+  input(memberPath, {
+    /**
+     * A date, possibly past: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. Null for life. Needed without
+     * `through`.
+     * @example "2099-01-01T00:00:00.000Z"
+     */
+    endDate: orForLife(dateSetting),
+    ...grantFields,
+    /** Not with a date. */
+    timeZone: leftOut(undefined, besideEndDate),
+    /** Not with a date. */
+    through: leftOut(),
+  }),
+  input(memberPath, {
+    ...lastDayFields,
+    ...grantFields,
+    /** Not with a day. */
+    endDate: leftOut(undefined, "left out beside through"),
+  }),
+)
 
 const membershipUpdate = input(membershipPath, updateFields)
 

@@ -225,34 +225,41 @@ export const either = <One, Other, E1, E2>(
   }
 }
 
+type AnyInput = Input<never, unknown, unknown>
+
+type ErrorOf<I> = I extends Input<never, unknown, infer E> ? E : never
+
 /**
- * Declares that a call has the fields in `other` if it has one with this name, and those in `one`
- * otherwise.
+ * Declares alternative inputs for one call: the first of `others` whose field is given, and otherwise `one`.
  *
- * @param name - as hosts have it
+ * @param names - for each of `others`, its field as hosts have it
  */
-export function chosenBy<I1, O1, E1, I2, O2, E2>(
-  name: string,
-  one: Input<I1, O1, E1>,
-  other: Input<I2, O2, E2>,
-): Input<I1 | I2, O1 | O2, E1 | E2>
+export function chosenBy<I, O, E, Others extends ReadonlyArray<AnyInput>>(
+  names: ReadonlyArray<string>,
+  one: Input<I, O, E>,
+  ...others: Others
+): Input<I | HostInputOf<Others[number]>, O | Decoded<Others[number]>, E | ErrorOf<Others[number]>>
 export function chosenBy(
-  name: string,
-  one: Input<never, unknown, unknown>,
-  other: Input<never, unknown, unknown>,
-): Input<never, unknown, unknown> {
-  const setting = other.fields[name]
-  const wire = wireNameOf(name, setting ?? {})
-  const fields = { ...one.fields, ...other.fields }
+  names: ReadonlyArray<string>,
+  one: AnyInput,
+  ...others: ReadonlyArray<AnyInput>
+): AnyInput {
+  const choices = others.map((input, index) => {
+    const name = names[index] ?? ""
+    return { input, name, wire: wireNameOf(name, input.fields[name] ?? {}) }
+  })
+  const all = [one, ...others]
+  const chosen = (isGiven: (choice: (typeof choices)[number]) => boolean): AnyInput =>
+    choices.find(isGiven)?.input ?? one
   return {
     ...one,
-    fields,
-    wireNames: [...new Set([...one.wireNames, ...other.wireNames])],
-    alternatives: [one, other],
-    fromHost: (given) => (ownOf(given, name) === undefined ? one : other).fromHost(given),
+    fields: Object.assign({}, ...all.map(({ fields }) => fields)),
+    wireNames: [...new Set(all.flatMap(({ wireNames }) => wireNames))],
+    alternatives: all,
+    fromHost: (given) => chosen(({ name }) => ownOf(given, name) !== undefined).fromHost(given),
     fromRequest: (path, given, source) =>
-      (Object.hasOwn(given, wire) ? other : one).fromRequest(path, given, source),
+      chosen(({ wire }) => Object.hasOwn(given, wire)).fromRequest(path, given, source),
     fingerprintOf: (decoded) =>
-      (ownOf(decoded, name) === undefined ? one : other).fingerprintOf(decoded),
+      chosen(({ name }) => ownOf(decoded, name) !== undefined).fingerprintOf(decoded),
   }
 }

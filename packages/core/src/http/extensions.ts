@@ -26,18 +26,25 @@ const { bulkExtensions, ends, extend, extendAll, undoBulkExtension } = membershi
 const alone = (field: string, problem: string) =>
   Result.fail(new InvalidInput({ field, problem: `must be left out ${problem}` }))
 
-/** Returns the extension assumed by a count. */
+/** Returns the extension a count assumes. */
 const goalOf = ({
   extend: endDate,
   extendBy: by,
   mode,
+  through,
 }: Decoded<typeof ends.input>): Result.Result<BulkGoal | undefined, InvalidInput> => {
+  const timeZone = undefined
   if (by !== undefined) {
     if (endDate !== undefined) return alone("extend", "beside extend_by")
+    if (through !== undefined) return alone("through", "beside extend_by")
     if (mode !== undefined) return alone("mode", "beside extend_by")
-    return Result.succeed({ by, endDate, mode })
+    return Result.succeed({ by, endDate, mode, through, timeZone })
   }
-  if (endDate !== undefined) return Result.succeed({ by, endDate, mode })
+  if (through !== undefined) {
+    if (endDate !== undefined) return alone("extend", "beside through")
+    return Result.succeed({ by, endDate, mode, through, timeZone })
+  }
+  if (endDate !== undefined) return Result.succeed({ by, endDate, mode, through, timeZone })
   return mode === undefined ? Result.succeed(undefined) : alone("mode", "without extend")
 }
 

@@ -11,8 +11,9 @@ import { faultOfJson } from "../base/json-text.ts"
 import * as Setting from "../base/setting.ts"
 import { currentUnixMillis, instantHint } from "../base/time.ts"
 import { getOwn } from "../base/values.ts"
+import { Day, timeZoneSetting } from "../memberships/calendar.ts"
 import { lastEndDate, parseEndDate } from "../memberships/end-date.ts"
-import { type DatedMembership, UserId, maxMemberships } from "../memberships/membership.ts"
+import { type ImportedMembership, UserId, maxMemberships } from "../memberships/membership.ts"
 import { MembershipActs } from "../memberships/memberships.ts"
 import { metadataSetting } from "../memberships/metadata.ts"
 import { jsonLines, parseJson } from "./body.ts"
@@ -29,16 +30,33 @@ const maxFaults = 100
 // About a millisecond.
 const linesPerTurn = 1000
 
-const fields = new Set(["user_id", "end_date", "metadata"])
+const fields = new Set(["user_id", "end_date", "through", "time_zone", "metadata"])
 
 const metadataOfLine = Setting.optional(metadataSetting)
 
+const zoneOfLine = Setting.optional(timeZoneSetting)
+
+/** Reads when a membership ends. Returns a problem in place of that if it is invalid. */
+const readDate = (date: unknown, through: unknown, timeZone: unknown) => {
+  if (through === undefined) {
+    if (timeZone !== undefined) return "time_zone must be left out without through"
+    const endDate = date === null ? lastEndDate : parseEndDate(date)
+    return endDate === undefined
+      ? `end_date must be ${requestInstantFormat}, or null for life${instantHint(date)}`
+      : { endDate }
+  }
+  if (date !== undefined) return "end_date must be left out beside through"
+  if (typeof through !== "string" || !Day.is(through)) return `through must be ${Day.expected}`
+  const zone = zoneOfLine.read(timeZone, "time_zone")
+  return Result.isFailure(zone) ? zone.failure.message : { through, timeZone: zone.success }
+}
+
 /** Reads a JSON line. Returns a problem in place of a membership if it is invalid. */
-const readJsonLine = (line: string): DatedMembership | string => {
+const readJsonLine = (line: string): ImportedMembership | string => {
   const value = parseJson(line)
   if (!Predicate.isObject(value)) return "the line must be a JSON object"
   if (!Object.keys(value).every((field) => fields.has(field))) {
-    return "the line must have no fields but user_id, end_date and metadata"
+    return "the line must have no fields but user_id, end_date or through, time_zone and metadata"
   }
   const fault = faultOfJson(line)
   if (fault !== undefined) return fault.message
@@ -46,14 +64,16 @@ const readJsonLine = (line: string): DatedMembership | string => {
   if (typeof userId !== "string" || !UserId.is(userId)) {
     return `user_id must be ${UserId.expected}, as text`
   }
-  const date = getOwn(value, "end_date")
-  const endDate = date === null ? lastEndDate : parseEndDate(date)
-  if (endDate === undefined)
-    return `end_date must be ${requestInstantFormat}, or null for life${instantHint(date)}`
+  const dated = readDate(
+    getOwn(value, "end_date"),
+    getOwn(value, "through"),
+    getOwn(value, "time_zone"),
+  )
+  if (typeof dated === "string") return dated
   const metadata = metadataOfLine.read(getOwn(value, "metadata"), "metadata")
   return Result.isFailure(metadata)
     ? metadata.failure.message
-    : { userId, endDate, metadata: metadata.success }
+    : { userId, ...dated, metadata: metadata.success }
 }
 
 // Programs print nearly all lines like this. The text has no JSON escapes, no number, and each field
@@ -61,7 +81,7 @@ const readJsonLine = (line: string): DatedMembership | string => {
 const plainLine = /^\{"user_id": ?"([\w.:@+-]+)", ?"end_date": ?"([\dTZ:.-]+)"\}$/
 
 /** Reads a line, without parsing JSON if unnecessary. Same result as `readJsonLine`. */
-const readLine = (line: string): DatedMembership | string => {
+const readLine = (line: string): ImportedMembership | string => {
   const [, userId = "", date] = plainLine.exec(line) ?? []
   const endDate = parseEndDate(date)
   return UserId.is(userId) && endDate !== undefined
@@ -96,7 +116,7 @@ const readImportBody = Effect.fnUntraced(function* (body: string) {
   if (lines.length > maxMemberships) {
     return yield* fail({ line: lines.length, message: "an import must have at most 10,000 lines" })
   }
-  const memberships: Array<DatedMembership> = []
+  const memberships: Array<ImportedMembership> = []
   const lineByUser = new Map<string, number>()
   const faults: Array<LineFault> = []
   for (const [index, text] of lines.entries()) {

@@ -24,9 +24,11 @@ import { type Call, type OperationsOn, perform } from "./operation.ts"
 import { auditChangeData } from "./projects.ts"
 import { pageReply } from "./response.ts"
 
-const dataOf = ({ endDate, metadata, state, userId }: CurrentMembership) => ({
+const dataOf = ({ endDate, keptDay, metadata, state, through, userId }: CurrentMembership) => ({
   user_id: userId,
   end_date: formatEndDateOrNull(endDate),
+  through: through ?? null,
+  kept_day: keptDay ?? null,
   state,
   metadata,
 })

@@ -7,8 +7,10 @@ import {
   isReplayedResponse,
   notifyReplay,
 } from "../base/change-context.ts"
+import type { StoreUnavailable } from "../base/errors.ts"
 import type { Repeatable } from "../base/host-method.ts"
 import type { Decoded, HostInputOf } from "../base/operation-input.ts"
+import type { ProjectId, ProjectNotFound } from "../base/values.ts"
 import { type EventDraft, knownEventTypes } from "../events/event.ts"
 import { type BulkPreview } from "./bulk-extension.ts"
 import { type EventsPreview, type Trial, previewEvents, trialOf } from "./dry-run.ts"
@@ -24,6 +26,7 @@ import {
 import {
   type ChangeServices,
   changeEvent,
+  findEndOfDay,
   isTooLate,
   onceOrInFuture,
   unrepeatable,
@@ -53,10 +56,22 @@ export interface BulkResult {
 }
 
 /** Returns the change a bulk extension makes. */
-export const bulkChangeOf = (goal: BulkGoal, defaultMode: BulkMode): BulkChange =>
-  goal.by === undefined
-    ? { mode: goal.mode ?? defaultMode, endDate: goal.endDate }
-    : { mode: "extendBy", by: goal.by.millis }
+export const findBulkChange = (
+  services: Pick<ChangeServices, "store">,
+  projectId: ProjectId,
+  goal: BulkGoal,
+  defaultMode: BulkMode,
+): Effect.Effect<BulkChange, ProjectNotFound | StoreUnavailable> => {
+  if (goal.by !== undefined) return Effect.succeed({ mode: "extendBy", by: goal.by.millis })
+  const mode = goal.mode ?? defaultMode
+  return goal.through === undefined
+    ? Effect.succeed({ mode, endDate: goal.endDate, inDays: false })
+    : Effect.map(findEndOfDay(services, projectId, goal), (endDate) => ({
+        mode,
+        endDate,
+        inDays: true,
+      }))
+}
 
 /** The data in a bulk extension's event. */
 const eventDataOf = (change: BulkChange) =>
@@ -109,12 +124,12 @@ export const makeBulkChanges = (
       extension: Decoded<typeof bulkExtension>,
       context: ChangeContext,
     ) {
-      if (extension.by === undefined && isTooLate(extension, context)) {
+      const { dryRun, projectId, reason } = extension
+      const bulk = yield* findBulkChange(services, projectId, extension, defaultMode)
+      const endDate = bulk.mode === "extendBy" ? undefined : bulk.endDate
+      if (endDate !== undefined && isTooLate({ dryRun, endDate }, context)) {
         return yield* endDateNotInFuture
       }
-      const { projectId, reason } = extension
-      const { endDate } = extension
-      const bulk = bulkChangeOf(extension, defaultMode)
       const trial = yield* Effect.fromResult(trialOf(extension))
       const change = { ...context, projectId, reason }
       const event = changeEvent(services, change, knownEventTypes.bulkExtended, {

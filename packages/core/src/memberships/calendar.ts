@@ -101,7 +101,7 @@ export const timeZoneSetting: Setting.Setting<string, TimeZone> = Setting.inJson
   { type: "string" },
 )
 
-/** A day of the calendar in the form `YYYY-MM-DD`, in the years 0001 to 9999. */
+/** A day of the calendar in the form `YYYY-MM-DD`, in the years 0001 to 9999, and before the last day of these. */
 export type Day = Branded<string, "@tenure/core/Day">
 
 /** Returns the beginning of a day in UTC. */
@@ -110,8 +110,8 @@ const parseDay = (text: string): number | undefined => parseInstant(`${text}T00:
 /** Brands text as a day. Throws a `TypeError` if it is invalid. */
 export const Day = brandedWhere<string, Day>(
   "day",
-  "an existing day such as 2027-01-31, without a time, in the years 0001 to 9999",
-  (text) => parseDay(text) !== undefined && !text.startsWith("0000"),
+  "an existing day such as 2027-01-31, without a time, from 0001-01-01 to 9999-12-30",
+  (text) => parseDay(text) !== undefined && !text.startsWith("0000") && text !== "9999-12-31",
 )
 
 // Local time is written as an instant: that at which clocks in UTC show it.
@@ -205,9 +205,9 @@ const endOfLocalDay = (midnight: number, zone: TimeZone): EndDate | undefined =>
   return EndDate.is(end) ? end : undefined
 }
 
-/** Returns the first instant after a day in a time zone, or `undefined` for the last day of the year 9999. */
-export const endOfDay = (day: Day, zone: TimeZone): EndDate | undefined =>
-  endOfLocalDay(parseDay(day) ?? NaN, zone)
+/** Returns the first instant after a day in a time zone. */
+export const endOfDay = (day: Day, zone: TimeZone): EndDate =>
+  EndDate(startOfDay(Date.parse(day) + dayMillis, zone))
 
 /** Returns the end of the day on which an instant is in a time zone. */
 export const endOfToday = (now: number, zone: TimeZone): EndDate | undefined =>

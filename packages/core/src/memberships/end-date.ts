@@ -140,10 +140,30 @@ export const bulkModeNames = {
   neverShorten: "never_shorten",
 } as const satisfies Record<BulkMode, string>
 
+/** How an end date was given, and how months are added to it. */
+export interface DateForm {
+  /** Whether it was given as a day, and is the end of that. */
+  readonly inDays: boolean
+  /** The day of the month that months count with, from 1 to 31, if the end date does not tell it; else `undefined`. */
+  readonly keptDay: number | undefined
+}
+
+/** The form of an end date that was given as an instant. */
+export const instantForm: DateForm = { inDays: false, keptDay: undefined }
+
+/** Tells whether two end dates have the same form. */
+export const isSameForm = (one: DateForm, other: DateForm): boolean =>
+  one.inDays === other.inDays && one.keptDay === other.keptDay
+
 /** An end date with its sequence number in the project: the greater number is later. */
 export interface OrderedEndDate {
   readonly endDate: EndDate
   readonly order: number
+}
+
+/** An end date with its form. */
+export interface FormedEndDate extends DateForm {
+  readonly endDate: EndDate
 }
 
 /** A bulk extension's change: gives every member a date, at least a date, or more time. */
@@ -153,6 +173,8 @@ export type BulkChange =
       readonly mode: BulkMode
       /** The new end date. */
       readonly endDate: EndDate
+      /** Whether it was given as a day. */
+      readonly inDays: boolean
     }
   | {
       /** Every membership ends later. */
@@ -176,20 +198,22 @@ export interface Adjustment {
   readonly addition: Millis | undefined
   /** `undefined` for no minimum. */
   readonly minimum: EndDate | undefined
+  /** Whether a bulk extension has given a day. */
+  readonly inDays: boolean
 }
 
 /** Changes no date. */
-export const noAdjustment: Adjustment = { addition: Millis(0), minimum: undefined }
+export const noAdjustment: Adjustment = { addition: Millis(0), minimum: undefined, inDays: false }
 
 /** Returns a bulk extension's adjustment to end dates. */
 export const adjustmentOf = (change: BulkChange): Adjustment => {
   switch (change.mode) {
     case "set":
-      return { addition: undefined, minimum: change.endDate }
+      return { addition: undefined, minimum: change.endDate, inDays: change.inDays }
     case "neverShorten":
-      return { addition: Millis(0), minimum: change.endDate }
+      return { addition: Millis(0), minimum: change.endDate, inDays: change.inDays }
     case "extendBy":
-      return { addition: change.by, minimum: undefined }
+      return { addition: change.by, minimum: undefined, inDays: false }
   }
 }
 
@@ -198,8 +222,10 @@ const plus = (date: number | undefined, addition: number | undefined): number =>
   date === undefined || addition === undefined ? -Infinity : Math.min(date + addition, lastEndDate)
 
 /** Adjusts a date, in milliseconds. `-Infinity` stands for an unknown date, before all others. */
-export const adjust = (date: number, { addition, minimum }: Adjustment): number =>
-  Math.max(plus(date, addition), minimum ?? -Infinity)
+export const adjust = (
+  date: number,
+  { addition, minimum }: Pick<Adjustment, "addition" | "minimum">,
+): number => Math.max(plus(date, addition), minimum ?? -Infinity)
 
 /** Returns one adjustment equal to both in succession. */
 export const composeAdjustments = (first: Adjustment, second: Adjustment): Adjustment => {
@@ -210,6 +236,7 @@ export const composeAdjustments = (first: Adjustment, second: Adjustment): Adjus
         ? undefined
         : Millis(first.addition + second.addition),
     minimum: minimum === -Infinity ? undefined : EndDate(minimum),
+    inDays: first.inDays || second.inDays,
   }
 }
 
@@ -266,4 +293,21 @@ export const effectiveEndDate = (
   if ((composed.at(-1)?.order ?? -Infinity) <= own.order) return own.endDate
   const first = composed.find(({ order }) => order > own.order)
   return first === undefined ? own.endDate : EndDate(adjust(own.endDate, first))
+}
+
+/**
+ * Returns the form of a member's end date. A day that bulk extensions gave counts for all members. A kept day belongs to
+ * the member's own date: it is hidden while a bulk extension moves that, or sets every date.
+ *
+ * @param composed - the project's bulk extensions, oldest first, each composed with all later ones
+ * @param own - the date last set for this member alone
+ */
+export const effectiveForm = (
+  composed: ReadonlyArray<ComposedBulkExtensions>,
+  own: OrderedEndDate & DateForm,
+): DateForm => {
+  const first = composed.find(({ order }) => order > own.order)
+  if (first === undefined) return own
+  const isKept = first.addition === 0 && (first.minimum ?? -Infinity) <= own.endDate
+  return { inDays: own.inDays || first.inDays, keptDay: isKept ? own.keptDay : undefined }
 }

@@ -14,7 +14,7 @@ import {
 import { InvalidInput, StoreUnavailable } from "../base/errors.ts"
 import type { Repeatable } from "../base/host-method.ts"
 import type { Decoded, HostInputOf } from "../base/operation-input.ts"
-import type { ProjectId } from "../base/values.ts"
+import type { ProjectId, ProjectNotFound } from "../base/values.ts"
 import {
   type Event,
   type EventDraft,
@@ -25,19 +25,31 @@ import {
   knownEventTypes,
   newEventId,
 } from "../events/event.ts"
-import { type EventsPreview, type Trial, previewEvents, trialOf } from "./dry-run.ts"
-import { type DurationText, addDuration } from "./duration.ts"
 import {
+  type CalendarEnd,
+  type Day,
+  type TimeZone,
+  dayEndedAt,
+  endOfDay,
+  endOfToday,
+  extendByCalendar,
+} from "./calendar.ts"
+import { type EventsPreview, type Trial, previewEvents, trialOf } from "./dry-run.ts"
+import type { DurationText } from "./duration.ts"
+import {
+  type DateForm,
   EndDate,
   type EndDateNotInFuture,
   endDateNotInFuture,
   formatEndDate,
+  instantForm,
   lastEndDate,
 } from "./end-date.ts"
 import type { extension } from "./inputs.ts"
 import {
   type EndDateConflict,
   type EndsLater,
+  type Membership,
   type MembershipEnd,
   MembershipNotFound,
   type Reason,
@@ -109,6 +121,18 @@ type OfAnybody<Each> = Each extends object
 /** An extension. Its user id may have the wrong form. */
 type Extension = OfAnybody<Decoded<typeof extension>>
 
+type ByDuration = Extract<Extension, { readonly by: DurationText }>
+
+type ThroughDay = Extract<Extension, { readonly through: Day }>
+
+type ToDate = Exclude<Extension, ByDuration | ThroughDay>
+
+/** A last whole day, in the given time zone or the project's. */
+export interface LastDay {
+  readonly through: Day
+  readonly timeZone: TimeZone | undefined
+}
+
 /**
  * Tells whether a date has passed, and the extension cannot have been made before: it is a dry run, or has no idempotency
  * key.
@@ -125,15 +149,19 @@ export const unrepeatable = (alternative = ""): InvalidInput =>
     problem: `must be given${alternative}, because a repetition would extend twice`,
   })
 
-const startOf = (from: DurationStart, endDate: EndDate, now: number): EndDate => {
-  switch (from) {
-    case "end":
-      return endDate
-    case "now":
-      return EndDate(now)
-    case "later":
-      return EndDate(Math.max(endDate, now))
+/** Returns the end date from which a duration counts. In days, now means the end of today. */
+const startOf = (
+  from: DurationStart,
+  { endDate, inDays, keptDay }: Membership,
+  zone: TimeZone,
+  now: number,
+): CalendarEnd => {
+  if (from === "end" || (from === "later" && endDate > now)) {
+    return { instant: endDate, inDays, keptDay }
   }
+  const today =
+    inDays && dayEndedAt(endDate, zone) !== undefined ? endOfToday(now, zone) : undefined
+  return { instant: today ?? EndDate(now), inDays: today !== undefined, keptDay: undefined }
 }
 
 const neverShorten = "neverShorten" as const
@@ -177,17 +205,27 @@ export const madeOrRecalled = <A, E>(
             ),
       )
 
-/** Adds a duration to an end date. */
-const dateAfter = (
-  from: DurationStart,
-  endDate: EndDate,
-  by: DurationText,
+/** Adds a duration to a membership's end date. */
+const endAfter = (
+  { by, from, timeZone }: ByDuration,
+  membership: Membership,
   now: number,
-): Effect.Effect<EndDate, InvalidInput> => {
-  const sum = addDuration(startOf(from, endDate, now), by)
-  if (sum === undefined) return Effect.fail(tooLate)
-  return sum > now ? Effect.succeed(sum) : Effect.fail(inPast)
+): Effect.Effect<CalendarEnd, InvalidInput> => {
+  const zone = timeZone ?? membership.timeZone
+  const sum = extendByCalendar({ end: startOf(from, membership, zone, now), by, zone })
+  if (Result.isFailure(sum)) return Effect.fail(tooLate)
+  return sum.success.instant > now ? Effect.succeed(sum.success) : Effect.fail(inPast)
 }
+
+/** Returns when a day ends in a time zone, by default the project's. */
+export const findEndOfDay = (
+  { store }: Pick<ChangeServices, "store">,
+  projectId: ProjectId,
+  { through, timeZone }: LastDay,
+): Effect.Effect<EndDate, ProjectNotFound | StoreUnavailable> =>
+  timeZone === undefined
+    ? Effect.map(store.findProject(projectId), (project) => endOfDay(through, project.timeZone))
+    : Effect.succeed(endOfDay(through, timeZone))
 
 /** An extension with a valid user id. */
 interface Extending extends Draft {
@@ -252,7 +290,7 @@ export const makeExtend = (services: ChangeServices) => {
 
   const toDate = (
     extending: Extending,
-    { endDate, mode }: Extract<Extension, { readonly by: undefined }>,
+    { endDate, inDays = false, mode }: Pick<ToDate, "endDate" | "mode"> & Partial<DateForm>,
   ) => {
     if (extending.trial !== "none") {
       return Effect.flatMap(find(extending), (membership) =>
@@ -271,6 +309,7 @@ export const makeExtend = (services: ChangeServices) => {
       event,
       userId,
       endDate,
+      inDays,
       expectedEndDate,
       mode,
     }
@@ -278,11 +317,24 @@ export const makeExtend = (services: ChangeServices) => {
     return Effect.flatMap(extended, (result) => report(extending, endDate, result))
   }
 
-  const byDuration = Effect.fnUntraced(function* (
-    extending: Extending,
-    by: DurationText,
-    from: DurationStart,
-  ) {
+  const throughDay = (extending: Extending, { mode, ...day }: ThroughDay) => {
+    const { idempotency, projectId, trial, userId } = extending
+    const found = Effect.catchTag(
+      findEndOfDay(services, projectId, day),
+      "ProjectNotFound",
+      () => new MembershipNotFound({ projectId, userId }),
+    )
+    return Effect.flatMap(found, (endDate) => {
+      if (isTooLate({ dryRun: trial !== "none", endDate }, extending)) {
+        return Effect.fail(endDateNotInFuture)
+      }
+      // A repetition gets the first response, even if the project has another time zone by then.
+      const answer = idempotency && { ...idempotency, answer: String(endDate) }
+      return toDate({ ...extending, idempotency: answer }, { endDate, inDays: true, mode })
+    })
+  }
+
+  const byDuration = Effect.fnUntraced(function* (extending: Extending, extension: ByDuration) {
     const { trial, ...change } = extending
     const { at, expectedEndDate, idempotency } = change
     const isDry = trial !== "none"
@@ -292,7 +344,13 @@ export const makeExtend = (services: ChangeServices) => {
     const attempt = Effect.gen(function* () {
       const before = yield* find(extending)
       const isForLife = before.endDate === lastEndDate
-      const endDate = isForLife ? lastEndDate : yield* dateAfter(from, before.endDate, by, at)
+      const {
+        inDays,
+        instant: endDate,
+        keptDay,
+      } = isForLife
+        ? { instant: lastEndDate, ...instantForm }
+        : yield* endAfter(extension, before, at)
       if (isDry) return yield* tried(extending, endDate, isForLife ? endsLater(endDate) : undefined)
       const changed = {
         ...change,
@@ -300,11 +358,16 @@ export const makeExtend = (services: ChangeServices) => {
         // What is for life ends later than this, and stays. The store keeps the key.
         endDate: isForLife ? EndDate(at) : endDate,
         mode: isForLife ? neverShorten : undefined,
+        inDays,
+        keptDay,
         expectedEndDate: before.endDate,
+        expectedForm: { inDays: before.inDays, keptDay: before.keptDay },
         idempotency: idempotency && { ...idempotency, answer: String(endDate) },
       }
       const result = yield* Effect.catchTag(store.extend(changed), "EndDateConflict", (conflict) =>
-        expectedEndDate === undefined ? Effect.undefined : Effect.fail(conflict),
+        expectedEndDate === undefined || conflict.currentEndDate === expectedEndDate
+          ? Effect.undefined
+          : Effect.fail(conflict),
       )
       return result && (yield* report(extending, endDate, result))
     })
@@ -330,7 +393,7 @@ export const makeExtend = (services: ChangeServices) => {
     | StoreUnavailable
   > => {
     const { expectedEndDate, projectId, reason, userId } = given
-    if (given.by === undefined && isTooLate(given, { at, idempotency })) {
+    if (given.endDate !== undefined && isTooLate(given, { at, idempotency })) {
       return Effect.fail(endDateNotInFuture)
     }
     if (!UserId.is(userId)) return Effect.fail(new MembershipNotFound({ projectId, userId }))
@@ -346,8 +409,7 @@ export const makeExtend = (services: ChangeServices) => {
       expectedEndDate,
       trial: trial.success,
     }
-    return given.by === undefined
-      ? toDate(extending, given)
-      : byDuration(extending, given.by, given.from)
+    if (given.by !== undefined) return byDuration(extending, given)
+    return given.through === undefined ? toDate(extending, given) : throughDay(extending, given)
   }
 }

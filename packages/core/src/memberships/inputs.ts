@@ -15,6 +15,7 @@ import {
   isIdentifier,
 } from "../base/values.ts"
 import { EventId } from "../events/event.ts"
+import { Day, timeZoneSetting } from "./calendar.ts"
 import { DurationText, fixedDurationFormat, fixedMillis } from "./duration.ts"
 import {
   type BulkMode,
@@ -100,6 +101,36 @@ const beside = (field: string, other: string): InvalidInput =>
   new InvalidInput({ field, problem: `must be left out: there is ${other}` })
 
 const besideDuration = "left out beside extend_by"
+
+const besideDay = "left out beside through"
+
+const zoneFields = {
+  /**
+   * The IANA time zone in which days begin and months count. Default: the project's.
+   * @example "Europe/Berlin"
+   */
+  timeZone: Setting.optional(timeZoneSetting),
+}
+
+/** Fields for a last whole day. */
+export const lastDayFields = {
+  /**
+   * In place of a date: the last whole day, which the member still has.
+   * @example "2099-01-31"
+   */
+  through: text(Day, { $ref: "Day" }),
+  ...zoneFields,
+}
+
+/** Fields that a date has no use for. */
+const notBesideDate = {
+  /** Not with a date. */
+  by: Setting.named("extend_by", leftOut()),
+  /** Not with a date. */
+  through: leftOut(),
+  /** Not with a date. */
+  timeZone: leftOut(beside("timeZone", "an end date")),
+}
 
 /** Whether an extension also sets later dates. */
 export const modeSetting: Setting.Setting<BulkMode, BulkMode> = Setting.bySource(
@@ -209,14 +240,31 @@ export const grantFields = {
 }
 
 /** A membership to create or to set. */
-export const newMembership = input(
-  {},
-  {
-    /** When it is to end, or has ended; `null` for life. */
-    endDate: orForLife(endDateSetting),
-    ...memberPath,
-    ...grantFields,
-  },
+export const newMembership = chosenBy(
+  ["through"],
+  input(
+    {},
+    {
+      /** When it is to end, or has ended; `null` for life. */
+      endDate: orForLife(endDateSetting),
+      ...memberPath,
+      ...grantFields,
+      /** Not with a date. */
+      through: leftOut(),
+      /** Not with a date. */
+      timeZone: leftOut(beside("timeZone", "an end date")),
+    },
+  ),
+  input(
+    {},
+    {
+      ...lastDayFields,
+      ...memberPath,
+      ...grantFields,
+      /** Not with a day. */
+      endDate: leftOut(beside("endDate", "a day")),
+    },
+  ),
 )
 
 /** Memberships to create or to set in a project. */
@@ -230,16 +278,25 @@ export const imported = input(projectPath, {
 /** An extension's date. */
 export const dateGoal = {
   /**
-   * A future date: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. Needed without `extend_by`.
+   * A future date: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. Needed without `extend_by` and `through`.
    * @example "2099-01-01T00:00:00.000Z"
    */
   endDate: extensionDate,
 }
 
+/** An extension's last whole day. */
+export const lastDayGoal = {
+  ...lastDayFields,
+  /** Not with a day. */
+  endDate: Setting.named("extend", leftOut(beside("endDate", "a day"), besideDay)),
+  /** Not with a day. */
+  by: Setting.named("extend_by", leftOut(beside("by", "a day"), besideDay)),
+}
+
 const expectedEndDate = Setting.optional(orForLife(dateSetting))
 
-/** Fields besides the date for one membership. */
-export const dateFields = {
+/** Fields besides the day for one membership. */
+export const lastDayOptions = {
   /**
    * If given, the membership is changed only if it has this end date; null for one for life.
    * @example "2099-01-01T00:00:00.000Z"
@@ -251,9 +308,10 @@ export const dateFields = {
   mode: Setting.optional(modeSetting),
   /** Not with a date. */
   from: leftOut(beside("from", "an end date")),
-  /** Not with a date. */
-  by: Setting.named("extend_by", leftOut()),
 }
+
+/** Fields besides the date for one membership. */
+export const dateFields = { ...lastDayOptions, ...notBesideDate }
 
 /** Fields excluded by a duration. */
 const noDateGoal = {
@@ -261,13 +319,15 @@ const noDateGoal = {
   endDate: Setting.named("extend", leftOut(beside("by", "an end date"), besideDuration)),
   /** Not with a duration. */
   mode: leftOut(beside("mode", "a duration"), besideDuration),
+  /** Not with a duration. */
+  through: leftOut(beside("through", "a duration"), besideDuration),
 }
 
 /** An extension's duration. */
 export const durationGoal = {
   /**
-   * In place of `extend`: an ISO 8601 duration to add to the end date, in UTC. Needs the header
-   * `Idempotency-Key` or `expected_end_date`.
+   * In place of `extend`: an ISO 8601 duration to add to the end date, by the calendar of the time zone. Needs the
+   * header `Idempotency-Key` or `expected_end_date`.
    * @example "P1M"
    */
   by: Setting.named("extend_by", text(DurationText)),
@@ -276,6 +336,7 @@ export const durationGoal = {
 
 /** Fields besides the duration for one membership. */
 export const durationFields = {
+  ...zoneFields,
   ...trialFields,
   ...reasonFields,
   /** The start for `extend_by`: the end date, now, or the later of both (the default). */
@@ -289,21 +350,23 @@ export const durationFields = {
 
 /** How a membership is extended. */
 export const extension = chosenBy(
-  "by",
+  ["by", "through"],
   input({}, { ...dateGoal, ...memberPath, ...dateFields }),
   input({}, { ...durationGoal, ...memberPath, ...durationFields }),
+  input({}, { ...lastDayGoal, ...memberPath, ...lastDayOptions }),
 )
 
-/** Fields besides the date for all memberships. */
-export const bulkDateFields = {
+/** Fields besides the day for all memberships. */
+export const bulkLastDayOptions = {
   /**
    * Whether memberships with a later end date are set, too, or left as they are. The default is the
    * server's.
    */
   mode: Setting.optional(modeSetting),
-  /** Not with a date. */
-  by: Setting.named("extend_by", leftOut()),
 }
+
+/** Fields besides the date for all memberships. */
+export const bulkDateFields = { ...bulkLastDayOptions, ...notBesideDate }
 
 /** The duration for extending all memberships. */
 export const bulkDurationGoal = {
@@ -314,13 +377,19 @@ export const bulkDurationGoal = {
    */
   by: fixedDuration,
   ...noDateGoal,
+  /** Not with a duration for all: a day has 24 hours there. */
+  timeZone: leftOut(beside("timeZone", "a duration"), besideDuration),
 }
 
 /** Extends all memberships in a project. */
 export const bulkExtension = chosenBy(
-  "by",
+  ["by", "through"],
   input({}, { ...dateGoal, ...projectPath, ...reasonFields, ...trialFields, ...bulkDateFields }),
   input({}, { ...bulkDurationGoal, ...projectPath, ...reasonFields, ...trialFields }),
+  input(
+    {},
+    { ...lastDayGoal, ...projectPath, ...reasonFields, ...trialFields, ...bulkLastDayOptions },
+  ),
 )
 
 /** A bulk extension to undo. */
@@ -413,9 +482,10 @@ export const endingPage = input(projectPath, {
 
 /** An extension for all memberships, without the project. */
 const bulkGoal = chosenBy(
-  "by",
+  ["by", "through"],
   input({}, { ...dateGoal, ...bulkDateFields }),
   input({}, bulkDurationGoal),
+  input({}, { ...lastDayGoal, ...bulkLastDayOptions }),
 )
 
 /** An extension for all memberships, once it is read. */

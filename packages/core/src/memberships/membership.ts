@@ -9,6 +9,7 @@ import { TaggedError } from "../base/tagged-error.ts"
 import type { Millis } from "../base/time.ts"
 import { type ProjectId, brandedWhere, copyOwn } from "../base/values.ts"
 import type { Event } from "../events/event.ts"
+import { Day, type TimeZone, dayEndedAt, endOfDay, timeZoneSetting } from "./calendar.ts"
 import {
   type BulkMode,
   type EndDate,
@@ -18,8 +19,10 @@ import {
   orForLife,
   type Adjustment,
   type BulkChange,
+  type DateForm,
   adjust,
   adjustmentOf,
+  isSameForm,
 } from "./end-date.ts"
 import { type Metadata, metadataSetting } from "./metadata.ts"
 
@@ -93,10 +96,12 @@ export interface MembershipEnd {
   readonly endDate: EndDate
 }
 
-/** A user's membership in a project. It has expired once its end date has passed. */
-export interface Membership extends MembershipEnd {
+/** A user's membership in a project, as stores return it. It has expired once its end date has passed. */
+export interface Membership extends MembershipEnd, DateForm {
   /** The host's notes on it: texts by name, such as `{ plan: "gold" }`. */
   readonly metadata: Metadata
+  /** The project's time zone. */
+  readonly timeZone: TimeZone
 }
 
 /** Whether a membership has expired. */
@@ -110,15 +115,29 @@ export const stateAt = ({ endDate }: Pick<Membership, "endDate">, at: number): M
   endDate > at ? "active" : "expired"
 
 /** A membership, and whether it had expired when it was read. */
-export interface CurrentMembership extends Membership {
+export interface CurrentMembership extends MembershipEnd {
+  /** The last whole day, if the end date was given as a day, and ends one in the project's time zone. */
+  readonly through: Day | undefined
+  /** The day of the month that months count with, if the end date does not tell it. */
+  readonly keptDay: number | undefined
+  /** The host's notes on it: texts by name, such as `{ plan: "gold" }`. */
+  readonly metadata: Metadata
   /** `"expired"` if its end date was over. */
   readonly state: MembershipState
 }
 
-/** Returns a membership with its state at an instant, in milliseconds since the epoch. */
-export const withState = (membership: Membership, at: number): CurrentMembership => ({
-  ...membership,
-  state: stateAt(membership, at),
+/** Returns a membership as hosts get it, with its state at an instant, in milliseconds since the epoch. */
+export const currentMembership = (
+  { endDate, inDays, keptDay, metadata, projectId, timeZone, userId }: Membership,
+  at: number,
+): CurrentMembership => ({
+  projectId,
+  userId,
+  endDate,
+  through: inDays ? dayEndedAt(endDate, timeZone) : undefined,
+  keptDay,
+  metadata,
+  state: stateAt({ endDate }, at),
 })
 
 /** A project, and how much it has. */
@@ -134,11 +153,30 @@ export interface ProjectSummary {
 }
 
 /** A member and its end date, as listed in an import. */
-export interface DatedMembership {
+export interface DatedMembership extends Partial<DateForm> {
   readonly userId: UserId
   readonly endDate: EndDate
   /** `undefined` leaves the membership's metadata. */
   readonly metadata?: Metadata | undefined
+}
+
+/** A member and its last whole day, as listed in an import. */
+export interface MemberThrough extends Pick<DatedMembership, "userId" | "metadata"> {
+  readonly through: Day
+  /** The day's time zone, in place of the project's. */
+  readonly timeZone: TimeZone | undefined
+}
+
+/** A membership in an import. */
+export type ImportedMembership =
+  | MemberThrough
+  | (DatedMembership & { readonly through?: undefined })
+
+/** Returns a membership in an import with its end date. */
+export const datedIn = (membership: ImportedMembership, zone: TimeZone): DatedMembership => {
+  if (membership.through === undefined) return membership
+  const { metadata, through, timeZone = zone, userId } = membership
+  return { userId, endDate: endOfDay(through, timeZone), inDays: true, metadata }
 }
 
 /** The user has no membership in the project. */
@@ -172,10 +210,12 @@ export class MoveConflict extends TaggedError("MoveConflict") {}
 
 /** Returns the error for an unexpected current end date. */
 export const endDateConflict = (
-  { endDate, projectId, userId }: MembershipEnd,
+  { endDate, projectId, userId, ...form }: MembershipEnd & DateForm,
   expected: EndDate | undefined,
+  expectedForm?: DateForm,
 ): EndDateConflict | undefined =>
-  expected === undefined || expected === endDate
+  (expected === undefined || expected === endDate) &&
+  (expectedForm === undefined || isSameForm(form, expectedForm))
     ? undefined
     : new EndDateConflict({ projectId, userId, currentEndDate: endDate })
 
@@ -358,9 +398,9 @@ export const userIdsOption = Setting.optional(
 const bulkChangeOf = ({ action, by, to }: AuditRow): BulkChange | undefined => {
   switch (action) {
     case "bulk_extended":
-      return to && { mode: "set", endDate: to }
+      return to && { mode: "set", endDate: to, inDays: false }
     case "bulk_lengthened":
-      return to && { mode: "neverShorten", endDate: to }
+      return to && { mode: "neverShorten", endDate: to, inDays: false }
     case "bulk_extended_by":
       return by && { mode: "extendBy", by }
     default:
@@ -484,8 +524,12 @@ export interface ImportRow {
    * `.` or `..`.
    */
   readonly userId: string
-  /** When it is to end, or has ended; `null` for life. */
-  readonly endDate: EndDateInput | null
+  /** When it is to end, or has ended; `null` for life. Needed without `through`. */
+  readonly endDate?: EndDateInput | null | undefined
+  /** In place of a date: the last whole day, such as `"2027-01-31"`. */
+  readonly through?: string | undefined
+  /** The IANA time zone for `through`; by default, the project's. */
+  readonly timeZone?: string | undefined
   /** Up to 16 texts by name, to replace the membership's metadata. By default, it stays. */
   readonly metadata?: Metadata | undefined
 }
@@ -500,30 +544,56 @@ const endDateOption = orForLife(endDateSetting)
 
 const metadataOption = Setting.optional(metadataSetting)
 
-const readOne = (given: ImportRow, field: string): Result.Result<DatedMembership, InvalidInput> => {
-  const { endDate: date, metadata: noted, userId } = copyOwn(given)
+const zoneOption = Setting.optional(timeZoneSetting)
+
+/** Reads when a membership in an import ends. */
+const readDate = (
+  { endDate: date, through, timeZone }: Omit<ImportRow, "metadata" | "userId">,
+  field: string,
+): Result.Result<
+  Pick<DatedMembership, "endDate"> | Pick<MemberThrough, "through" | "timeZone">,
+  InvalidInput
+> => {
+  if (through === undefined) {
+    if (timeZone !== undefined)
+      return invalid(`${field}.timeZone`, "must be left out without through")
+    return Result.mapBoth(endDateOption.read(date, "endDate"), {
+      onFailure: ({ message }) => new InvalidInput({ field: `${field}.endDate`, problem: message }),
+      onSuccess: (endDate) => ({ endDate }),
+    })
+  }
+  if (date !== undefined) return invalid(`${field}.endDate`, "must be left out beside through")
+  if (!Day.is(through)) return invalid(`${field}.through`, `must be ${Day.expected}`)
+  return Result.map(zoneOption.read(timeZone, `${field}.timeZone`), (zone) => ({
+    through,
+    timeZone: zone,
+  }))
+}
+
+const readOne = (
+  given: ImportRow,
+  field: string,
+): Result.Result<ImportedMembership, InvalidInput> => {
+  const { metadata: noted, userId, ...dated } = copyOwn(given)
   if (typeof userId !== "string" || !UserId.is(userId)) {
     return invalid(`${field}.userId`, `must be ${UserId.expected}`)
   }
   return Result.flatMap(metadataOption.read(noted, `${field}.metadata`), (metadata) =>
-    Result.mapBoth(endDateOption.read(date, "endDate"), {
-      onFailure: ({ message }) => new InvalidInput({ field: `${field}.endDate`, problem: message }),
-      onSuccess: (endDate) => ({ userId, endDate, metadata }),
-    }),
+    Result.map(readDate(dated, field), (end) => ({ userId, metadata, ...end })),
   )
 }
 
 /** An import's memberships. Fails at the first invalid one or repeated user. */
 export const importSetting: Setting.Setting<
   ReadonlyArray<ImportRow>,
-  ReadonlyArray<DatedMembership>
+  ReadonlyArray<ImportedMembership>
 > = {
   expected: "an array of at most 10,000 memberships",
   read: (given, name) => {
     if (!Array.isArray(given) || given.length > maxMemberships) {
       return invalid(name, "must be an array of at most 10,000 memberships")
     }
-    const byUser = new Map<UserId, DatedMembership>()
+    const byUser = new Map<UserId, ImportedMembership>()
     for (let index = 0; index < given.length; index++) {
       const field = `${name}[${index}]`
       const dated = readOne(given[index], field)
@@ -538,7 +608,7 @@ export const importSetting: Setting.Setting<
 
 /** Returns the problem with the first user id that may not become a member. */
 export const strangerIn = (
-  memberships: ReadonlyArray<DatedMembership>,
+  memberships: ReadonlyArray<Pick<DatedMembership, "userId">>,
   { expected, is }: UserIdRule,
 ): InvalidInput | undefined => {
   const index = memberships.findIndex(({ userId }) => !is(userId))

@@ -32,6 +32,7 @@ import {
   type UndoingBulkExtension,
   makeBulkChanges,
 } from "./bulk-extensions.ts"
+import { endOfDay, utc } from "./calendar.ts"
 import {
   type EventsPreview,
   type ImportCounts,
@@ -47,6 +48,7 @@ import {
 } from "./end-date.ts"
 import type { EndCounts } from "./ends.ts"
 import {
+  type ChangeServices,
   type ExtendingMember,
   type ExtensionResult,
   changeEvent,
@@ -77,6 +79,9 @@ import {
 import {
   type AuditRow,
   type CurrentMembership,
+  type DatedMembership,
+  type ImportedMembership,
+  datedIn,
   type EndDateConflict,
   type Member,
   type MembershipEnd,
@@ -84,7 +89,7 @@ import {
   type ProjectSummary,
   strangerIn,
   userIdRuleOption,
-  withState,
+  currentMembership,
 } from "./membership.ts"
 import {
   type Metadata,
@@ -136,6 +141,17 @@ const emptyProject = (id: ProjectId): ProjectSummary => ({
   lastBulkEndDate: undefined,
 })
 
+/** Returns an import's memberships with the instants at which their last days end. */
+const findDates = (
+  { store }: Pick<ChangeServices, "store">,
+  projectId: ProjectId,
+  rows: ReadonlyArray<ImportedMembership>,
+): Effect.Effect<ReadonlyArray<DatedMembership>, ProjectNotFound | StoreUnavailable> => {
+  const needsZone = rows.some((row) => row.through !== undefined && row.timeZone === undefined)
+  const project = needsZone ? store.findProject(projectId) : Effect.succeed({ timeZone: utc })
+  return Effect.map(project, (found) => rows.map((row) => datedIn(row, found.timeZone)))
+}
+
 /** Makes the changing acts. */
 const makeChanges = Effect.fnUntraced(function* (settings: MembershipsSettings) {
   const deletions = yield* ProjectDeletions
@@ -178,29 +194,39 @@ const makeChanges = Effect.fnUntraced(function* (settings: MembershipsSettings) 
       membership: Decoded<typeof newMembership>,
       context: ChangeContext,
     ) {
-      const { endDate, metadata, projectId, reason, userId } = membership
+      const { metadata, projectId, reason, userId } = membership
       if (!settings.userIds.is(userId)) {
         return yield* invalidArgument("userId", settings.userIds.expected)
       }
+      const { endDate, inDays, timeZone } =
+        membership.through === undefined
+          ? { endDate: membership.endDate, inDays: false, timeZone: utc }
+          : yield* Effect.map(store.findProject(projectId), (project) => ({
+              endDate: endOfDay(membership.through, membership.timeZone ?? project.timeZone),
+              inDays: true,
+              timeZone: project.timeZone,
+            }))
       const { at } = context
       const event = changeEvent(services, { ...context, ...membership }, knownEventTypes.granted, {
         project_id: projectId,
         user_id: userId,
         new_end_date: formatEndDate(endDate),
       })
-      const changed = { ...context, projectId, reason, event, userId, endDate, metadata }
+      const changed = { ...context, projectId, reason, event, userId, endDate, inDays, metadata }
       const result = yield* store.grant(changed)
       yield* reportChange(services, changed, result)
       const made = isReplayedResponse(result)
         ? parseGrantAnswer(result.answer)
         : { at, metadata: metadata ?? metadataIn(result) }
-      return withState({ projectId, userId, endDate, metadata: made.metadata }, made.at)
+      const granted = { projectId, userId, endDate, inDays, keptDay: undefined, timeZone }
+      return currentMembership({ ...granted, metadata: made.metadata }, made.at)
     }),
 
     import: Effect.fnUntraced(function* (
-      { memberships, projectId, reason, ...given }: Decoded<typeof imported>,
+      { memberships: rows, projectId, reason, ...given }: Decoded<typeof imported>,
       context: ChangeContext,
     ) {
+      const memberships = yield* findDates(services, projectId, rows)
       const stranger = strangerIn(memberships, settings.userIds)
       if (stranger !== undefined) return yield* stranger
       const total = memberships.length
@@ -236,7 +262,7 @@ const makeChanges = Effect.fnUntraced(function* (settings: MembershipsSettings) 
         const before = yield* store.find(projectId, userId)
         const metadata = applyMetadataPatch(before.metadata, patch)
         if (metadata === undefined) return yield* tooMuchMetadata
-        const updated = withState({ ...before, metadata }, at)
+        const updated = currentMembership({ ...before, metadata }, at)
         const result = yield* store.setMetadata({
           ...change,
           event: changeEvent(services, change, knownEventTypes.updated, data),
@@ -306,7 +332,7 @@ export interface MembershipsOptions extends Setting.InputOf<typeof membershipsOp
 export interface MembershipsSettings extends Setting.OutputOf<typeof membershipsOptions> {}
 
 /** A membership to create or to set. */
-export interface Granting extends HostInputOf<typeof newMembership>, Repeatable {}
+export type Granting = HostInputOf<typeof newMembership> & Repeatable
 
 /** Memberships to create or to set in a project. */
 export interface Importing extends HostInputOf<typeof imported>, Repeatable {}

@@ -22,7 +22,7 @@ import { applyMetadataPatch, maxMetadata, noMetadata } from "./metadata.ts"
 export interface Moving extends HostInputOf<typeof moving>, Repeatable {}
 
 /** A membership's moved fields. */
-export type MovedMembership = Pick<Membership, "endDate" | "metadata">
+export type MovedMembership = Pick<Membership, "endDate" | "inDays" | "keptDay" | "metadata">
 
 const sameUser = new InvalidInput({ field: "to", problem: "must be another user than userId" })
 
@@ -40,8 +40,8 @@ export const joinMemberships = (
   to: MovedMembership | undefined,
 ): MovedMembership | undefined => {
   const metadata = applyMetadataPatch(from.metadata, to?.metadata ?? noMetadata)
-  const endDate = EndDate(Math.max(from.endDate, to?.endDate ?? from.endDate))
-  return metadata && { endDate, metadata }
+  const { endDate, inDays, keptDay } = to === undefined || from.endDate > to.endDate ? from : to
+  return metadata && { endDate, inDays, keptDay, metadata }
 }
 
 /** Returns the drafts in feed order. */
@@ -73,7 +73,7 @@ export const makeMove = (services: ChangeServices, userIds: UserIdRule) => {
       }
       const joined = joinMemberships(expected.from, expected.to)
       if (joined === undefined) return yield* tooMuchMetadata
-      const { endDate, metadata } = joined
+      const { endDate } = joined
       const { ended, granted } = inOrder(
         changeEvent(services, change, knownEventTypes.ended, data),
         changeEvent(services, change, knownEventTypes.granted, {
@@ -89,8 +89,7 @@ export const makeMove = (services: ChangeServices, userIds: UserIdRule) => {
         granted,
         userId,
         to,
-        endDate,
-        metadata,
+        ...joined,
         expected,
         idempotency: idempotency && { ...idempotency, answer: String(endDate) },
       }

@@ -6,7 +6,7 @@ import { InvalidInput } from "../base/errors.ts"
 import type { ofProject } from "../base/input.ts"
 import type { Decoded, HostInputOf } from "../base/operation-input.ts"
 import { currentUnixMillis } from "../base/time.ts"
-import { bulkChangeOf } from "./bulk-extensions.ts"
+import { findBulkChange } from "./bulk-extensions.ts"
 import { type BulkMode, endDateNotInFuture } from "./end-date.ts"
 import { readDays } from "./ends.ts"
 import type {
@@ -19,7 +19,7 @@ import type {
   possibleMember,
   projectsPage,
 } from "./inputs.ts"
-import { stateAt, withState } from "./membership.ts"
+import { currentMembership, stateAt } from "./membership.ts"
 import type { MembershipStore } from "./store.ts"
 
 /** Selects a page from the project list. */
@@ -56,7 +56,7 @@ export const makeMembershipQueries = (
 
   find: ({ projectId, userId }: Decoded<typeof ofMember>) =>
     Effect.flatMap(store.find(projectId, userId), (membership) =>
-      Effect.map(currentUnixMillis, (at) => withState(membership, at)),
+      Effect.map(currentUnixMillis, (at) => currentMembership(membership, at)),
     ),
 
   isActive: Effect.fnUntraced(function* ({ projectId, userId }: Decoded<typeof possibleMember>) {
@@ -71,23 +71,24 @@ export const makeMembershipQueries = (
     if (page.prefix !== undefined && page.userIds !== undefined) return yield* notBoth
     const at = yield* currentUnixMillis
     const memberships = yield* store.list(projectId, { ...others, only: state && { state, at } })
-    return memberships.map((membership) => withState(membership, at))
+    return memberships.map((membership) => currentMembership(membership, at))
   }),
 
   listEnding: Effect.fnUntraced(function* ({ projectId, ...page }: Decoded<typeof endingPage>) {
     const { memberships, next } = yield* store.listEnding(projectId, page)
     // The store lists only active ones, by its clock. By another one, some may have ended.
-    return { memberships: memberships.map((one) => ({ ...one, state: "active" as const })), next }
+    return { memberships: memberships.map((one) => currentMembership(one, -Infinity)), next }
   }),
 
   countEnds: Effect.fnUntraced(function* (counting: Decoded<typeof endsCount>) {
     const { extension, projectId } = counting
     const days = yield* readDays(counting)
     const now = yield* currentUnixMillis
-    if (extension?.endDate !== undefined && extension.endDate <= now) {
+    const change =
+      extension && (yield* findBulkChange({ store }, projectId, extension, defaultMode))
+    if (change !== undefined && change.mode !== "extendBy" && change.endDate <= now) {
       return yield* endDateNotInFuture
     }
-    const change = extension && bulkChangeOf(extension, defaultMode)
     return yield* store.countEnds(projectId, { days, change })
   }),
 

@@ -122,13 +122,10 @@ export interface Ending extends Change {
 }
 
 /** A move to another user id. Its event ends the membership of `userId`. */
-export interface Move extends Ending {
+export interface Move extends Ending, MovedMembership {
   readonly to: UserId
   /** The event granting the membership to `to`. */
   readonly granted: EventDraft
-  /** The end date and the metadata `to` has after the move: see `joinMemberships`. */
-  readonly endDate: EndDate
-  readonly metadata: Metadata
   /** The expected current memberships; `to` is `undefined` if there is to be none. */
   readonly expected: {
     readonly from: MovedMembership
