@@ -190,6 +190,7 @@ const make = Effect.gen(function* () {
     previewPublication,
     recall,
     recordShown,
+    updateProject,
   } = yield* MembershipStore
 
   /** Runs statements in one transaction, or in the host's transaction if one is open. */
@@ -433,6 +434,9 @@ const make = Effect.gen(function* () {
       yield* sql`DELETE FROM subscriptions WHERE account = ${projectId}`
       yield* sql`DELETE FROM accounts WHERE id = ${projectId}`
     }, inOneStep),
+
+    // The settings are those of the other store.
+    updateProject,
 
     findProject: (projectId) => Effect.flatMap(findProject(projectId), completed),
 

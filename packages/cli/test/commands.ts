@@ -258,6 +258,24 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
     expect(await print`keys list`).toMatch(new RegExp(`${id} +revoked .*20\\d\\d-`))
   })
 
+  it("a project has a time zone, which a dry run leaves", async () => {
+    await print`projects create zoned`
+    const update = ["projects", "update", "zoned", "--time-zone", "Europe/Berlin"]
+    const tried = await print`${update} --dry-run`
+    expect(tried).toMatch(/^time zone +Europe\/Berlin$/m)
+    expect(tried).toContain(dryRun)
+    expect(await print`projects get zoned`).toMatch(/^time zone +UTC$/m)
+    expect(await json`${update} --reason moved`).toMatchObject({ time_zone: "Europe/Berlin" })
+    expect(await print`projects get zoned`).toMatch(/^time zone +Europe\/Berlin$/m)
+    expect(await lines`audit zoned`).toMatchObject([
+      { action: "project_changed", subject: "zoned", reason: "moved" },
+    ])
+    expect(await run`projects update zoned`).toMatchObject(refused(2, "--time-zone"))
+    const offset = await run`projects update zoned --time-zone +01:00`
+    expect(offset).toMatchObject(refused(1, "time_zone"))
+    expect(await run`projects update unknown --time-zone UTC`).toMatchObject({ code: 3 })
+  })
+
   it("the audit trail says who changed what, newest first, since a date", async () => {
     await print`projects create audited`
     await print`members grant 1 2098-01-01 -p audited --reason "a test"`

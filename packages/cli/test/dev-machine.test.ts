@@ -57,6 +57,7 @@ const exportProject = async () => {
   await memberships.extendAll({ project_id, extend_by: "P2D" })
   await memberships.extendAll({ project_id, extend: until(6), mode: "never_shorten" })
   await memberships.extend({ project_id, user_id: "u5", extend: until(20) })
+  await projects.update({ project_id, time_zone: "Europe/Berlin" })
   const url = "http://127.0.0.1:9/hook"
   const headers = { "X-Tenant": "hidden" }
   const options = { ordered: true, rate: 500, description: "A shop", headers }
@@ -89,11 +90,12 @@ it("has the members, end dates and webhooks of an export, and shows what a month
   const pick = (rows: ReadonlyArray<object>, ...fields: ReadonlyArray<string>) =>
     rows.map((row) => fields.map((field): unknown => Reflect.get(row, field)))
   const options = ["url", "event_types", "ordered", "rate", "description"]
-  const storedBy = async ({ memberships, webhooks }: Client) => [
+  const storedBy = async ({ memberships, projects, webhooks }: Client) => [
+    (await projects.get({ project_id })).data.time_zone,
     ...pick((await memberships.list({ project_id })).data, "user_id", "end_date"),
     ...pick((await webhooks.health({ project_id })).data, ...options),
   ]
-  expect(await storedBy(client)).toHaveLength(4 + 2)
+  expect(await storedBy(client)).toHaveLength(1 + 4 + 2)
   expect(await storedBy(machine.client)).toEqual(await storedBy(client))
   // Two end in a month, both after 6 days: they were reminded before.
   expect(stdout).toMatch(/^all +3( +\d+){5}$/m)

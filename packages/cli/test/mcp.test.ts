@@ -60,7 +60,7 @@ const reading = `
 
 const dryRunning = `
   memberships_extend memberships_extend_all memberships_undo_bulk_extension memberships_import
-  webhooks_replay`
+  projects_update webhooks_replay`
 
 const confirmed = `
   memberships_grant memberships_update memberships_end projects_create

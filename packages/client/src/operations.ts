@@ -108,6 +108,7 @@ export interface AuditRow {
     | "webhook_disabled"
     | "secret_rotated"
     | "signing_key_added"
+    | "project_changed"
     | "secret_shown"
     | "data_shown"
     | "project_created"
@@ -592,6 +593,8 @@ export interface Project {
   readonly webhooks: number
   /** The last date all memberships were extended to. */
   readonly last_bulk_end_date: string | null
+  /** The IANA time zone in which whole days begin and end. */
+  readonly time_zone: string
 }
 
 export interface ProjectActivity {
@@ -1236,6 +1239,21 @@ export interface Operations {
       options?: CallOptions,
     ) => Promise<Success<Project>>
 
+    /** Changes settings of a project. What is not in the body stays as it is. A new time zone moves no end date. Needs the role `operator`. `PATCH /v2/projects/{project_id}` */
+    readonly update: (
+      input: {
+        /** The project's id. */
+        readonly project_id: string
+        /** The name of an IANA time zone, in which whole days begin and end; no offset. No end date moves. */
+        readonly time_zone?: string | undefined
+        /** Why, in 1 to 500 characters. The audit trail keeps it. */
+        readonly reason?: string | undefined
+        /** If true, nothing is changed. The response is the same as without it. */
+        readonly dry_run?: boolean | undefined
+      },
+      options?: CallOptions,
+    ) => Promise<Success<Project>>
+
     /** Deletes a project with its memberships, webhooks, events and deliveries. API keys do not open it any more, even if it is created again. Needs the role `admin`. `DELETE /v2/projects/{project_id}` */
     readonly delete: (
       input: {
@@ -1617,6 +1635,7 @@ export const fields: Readonly<Record<string, Readonly<Record<string, string>>>> 
     "GET /v2/projects": "list limit after",
     "PUT /v2/projects/{project_id}": "create project_id",
     "GET /v2/projects/{project_id}": "get project_id",
+    "PATCH /v2/projects/{project_id}": "update project_id time_zone reason dry_run",
     "DELETE /v2/projects/{project_id}": "delete project_id",
     "GET /v2/projects/{project_id}/audit": "audit project_id limit after",
     "GET /v2/projects/{project_id}/activity": "activity project_id",
@@ -1707,6 +1726,7 @@ export const operations = ({ call, callWithLines, list }: Calls): Operations => 
     list: (input = {}, options) => list("GET", "/v2/projects", input, options),
     create: (input, options) => call("PUT", "/v2/projects/{project_id}", input, options),
     get: (input, options) => call("GET", "/v2/projects/{project_id}", input, options),
+    update: (input, options) => call("PATCH", "/v2/projects/{project_id}", input, options),
     delete: (input, options) => call("DELETE", "/v2/projects/{project_id}", input, options),
     audit: (input, options) => list("GET", "/v2/projects/{project_id}/audit", input, options),
     activity: (input, options) => call("GET", "/v2/projects/{project_id}/activity", input, options),

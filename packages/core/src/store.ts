@@ -79,6 +79,7 @@ export {
   type PreviewedChange,
   type Publication,
 } from "./memberships/dry-run.ts"
+export { TimeZone, parseTimeZone } from "./memberships/calendar.ts"
 export { DurationText, addDuration } from "./memberships/duration.ts"
 export {
   EndDate,
@@ -129,6 +130,7 @@ export {
   EndDateConflict,
   MembershipNotFound,
   MoveConflict,
+  ProjectConflict,
   Reason,
   UserId,
   UserIdPrefix,
@@ -148,6 +150,11 @@ export {
   type NonMembershipAction,
   type ProjectSummary,
 } from "./memberships/membership.ts"
+export {
+  defaultProjectSettings,
+  projectChanges,
+  type ProjectSettings,
+} from "./memberships/project-settings.ts"
 export {
   MetadataConflict,
   metadataFromJson,
@@ -174,6 +181,7 @@ export {
   type Import,
   type MetadataChange,
   type Move,
+  type ProjectChange,
   type Undo,
   type UndoFailure,
   type UndoTarget,

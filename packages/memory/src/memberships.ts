@@ -31,6 +31,7 @@ import {
   type Millis,
   MoveConflict,
   type MovedMembership,
+  ProjectConflict,
   type ProjectId,
   ProjectNotFound,
   type UndoTarget,
@@ -51,6 +52,7 @@ import {
   maxPreviewed,
   noMetadata,
   positionOfCursor,
+  projectChanges,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -279,6 +281,24 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
         context.idempotency,
         undefined,
         Effect.sync(() => createProject(state, projectId, context)),
+      ),
+
+    updateProject: (updated) =>
+      state.answers.change(
+        updated.idempotency,
+        updated.projectId,
+        Effect.suspend(() => {
+          const { changes, expected, projectId, settings } = updated
+          const project = state.projects.get(projectId)
+          if (project === undefined || projectChanges(project.settings, expected).length > 0) {
+            return Effect.fail(new ProjectConflict())
+          }
+          project.settings = settings
+          if (changes.length > 0) {
+            addAuditRow(state, projectId, "project_changed", projectId, updated, changes)
+          }
+          return Effect.void
+        }),
       ),
 
     deleteProject: (projectId, context) =>

@@ -22,6 +22,7 @@ import {
   type LoggedBulkExtension,
   type Membership,
   type ProjectId,
+  type ProjectSettings,
   type ProjectSummary,
   type StoredWebhook,
   type TimedBulkExtension,
@@ -32,6 +33,7 @@ import {
   composeLog,
   composeWith,
   dateSetAt,
+  defaultProjectSettings,
   effectiveEndDate,
   effectiveForm,
   instantForm,
@@ -301,6 +303,7 @@ export interface Project {
   readonly members: Members
   readonly webhooks: Map<WebhookId, StoredWebhook>
   readonly history: AuditTrail
+  settings: ProjectSettings
   /** The bulk extensions, as far as they are kept. Those that can be undone are also in the log of the members. */
   readonly bulkExtensions: Ring<BulkExtensionRecord>
   /** When a bulk extension was last made or undone, in milliseconds since the epoch. */
@@ -324,6 +327,7 @@ export const makeProject = (id: ProjectId, history: AuditTrail): Project => ({
   members: makeMembers(),
   webhooks: new Map(),
   history,
+  settings: defaultProjectSettings,
   bulkExtensions: makeRing(maxListed),
   bulkChangedAt: -Infinity,
   bulkUnseenSince: undefined,
@@ -338,12 +342,13 @@ const lastBulkEndDate = ({ bulkExtensions }: Project): EndDate | undefined => {
   return undefined
 }
 
-/** Returns how much a project has. */
+/** Returns a project's settings, and how much it has. */
 export const summaryOf = (project: Project): ProjectSummary => ({
   id: project.id,
   memberships: project.members.size(),
   webhooks: project.webhooks.size,
   lastBulkEndDate: lastBulkEndDate(project),
+  ...project.settings,
 })
 
 /** Returns a user's membership, if any. */

@@ -315,7 +315,7 @@ export const addAuditRow = (
   projectId: ProjectId | undefined,
   action: NonMembershipAction,
   subject: string | undefined,
-  { at, origin }: ChangeContext,
+  { at, origin, reason }: ChangeContext & Partial<Pick<AuditRow, "reason">>,
   changes: AuditRow["changes"] = [],
 ): void => {
   const history = projectId === undefined ? otherHistory : projects.get(projectId)?.history
@@ -327,6 +327,7 @@ export const addAuditRow = (
       subject,
       at,
       origin: auditedOrigin(origin),
+      reason,
       changes,
     })
   }

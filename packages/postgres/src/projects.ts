@@ -5,10 +5,13 @@ import {
   EndDate,
   IdempotencyMismatch,
   type MembershipStore,
+  type ProjectChange,
+  ProjectConflict,
   ProjectId,
   ProjectNotFound,
   type ProjectSummary,
   StoreUnavailable,
+  TimeZone,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { makeBatcher } from "./connection/batch.ts"
@@ -82,6 +85,29 @@ const createProjectsParams = (creations: ReadonlyArray<Creation>) => [
 ]
 
 /**
+ * Replaces a project's settings, if they are as expected. `$4` has the differences as JSON, or NULL. Returns one row if
+ * the settings were as expected.
+ */
+const updateProject = (schema: string, idempotency: KeyClause): string => `
+  WITH changed AS (
+    UPDATE ${schema}.projects SET time_zone = $3::text
+    WHERE id = $1::text AND time_zone = $2::text ${idempotency.condition}
+    RETURNING number AS project_number, id AS subject
+  ),${auditRow(schema, "(SELECT * FROM changed WHERE $4::text IS NOT NULL)", 6, "'project_changed'", "$4::text", "$5::text")}${idempotency.keeping("changed")}
+  SELECT FROM changed
+`
+
+/** The parameters for `updateProject`. */
+const updateProjectParams = (change: ProjectChange) => [
+  textParam(change.projectId),
+  textParam(change.expected.timeZone),
+  textParam(change.settings.timeZone),
+  textParam(change.changes.length === 0 ? undefined : JSON.stringify(change.changes)),
+  textParam(change.reason),
+  ...changeContextParams(change),
+]
+
+/**
  * Deletes a project with the function `delete_project` in the migrations, which describes it. Returns one row
  * if the project existed.
  */
@@ -101,8 +127,8 @@ const deleteProjectParams = (projectId: ProjectId, channel: string, context: Cha
   ...changeContextParams(context),
 ]
 
-/** Columns about a project `p`. Its last bulk extension may be undone, or have no end date. */
-const figures = (schema: string): string => `p.membership_count, p.webhook_count, (
+/** The columns with a project's settings and figures, from a project `p`. Its last bulk extension may be undone, or have no end date. */
+const figures = (schema: string): string => `p.time_zone, p.membership_count, p.webhook_count, (
     SELECT ${millisOf("b.end_date")} FROM ${schema}.bulk_extensions b
     WHERE b.project_number = p.number AND b.undone_at IS NULL AND b.end_date IS NOT NULL
     ORDER BY b.seq DESC LIMIT 1
@@ -124,6 +150,7 @@ const listProjects = (schema: string): string => `
 /** A row from `findProject` and `listProjects`. */
 interface ProjectRow {
   readonly id: string
+  readonly time_zone: string
   readonly membership_count: Integer
   readonly webhook_count: number
   readonly last_bulk_end_date: Integer | null
@@ -132,6 +159,7 @@ interface ProjectRow {
 /** Converts a project row. */
 const toSummary = (row: ProjectRow): ProjectSummary => ({
   id: ProjectId(row.id),
+  timeZone: TimeZone(row.time_zone),
   memberships: Number(row.membership_count),
   webhooks: row.webhook_count,
   lastBulkEndDate:
@@ -157,6 +185,7 @@ export const makeProjects = Effect.fnUntraced(function* (
   const sql = {
     createProject: withAndWithoutKey(schema, createProject, 4),
     createProjects: createProjects(schema),
+    updateProject: withAndWithoutKey(schema, updateProject, 8),
     deleteProject: withAndWithoutKey(schema, deleteProject, 5),
     findProject: findProject(schema),
     listProjects: listProjects(schema),
@@ -195,6 +224,12 @@ export const makeProjects = Effect.fnUntraced(function* (
     yield* createGathered({ projectId, context })
   })
 
+  const updateOne = Effect.fnUntraced(function* (change: ProjectChange) {
+    const form = pickForm(sql.updateProject, updateProjectParams(change), change.idempotency)
+    const rows = yield* executor.execute(...form, { owner: change.projectId })
+    if (rows.length === 0) return yield* new ProjectConflict()
+  })
+
   const deleteOne = Effect.fnUntraced(function* (projectId: ProjectId, context: ChangeContext) {
     const params = deleteProjectParams(projectId, notifications.channel, context)
     const form = pickForm(sql.deleteProject, params, context.idempotency)
@@ -204,10 +239,12 @@ export const makeProjects = Effect.fnUntraced(function* (
 
   const projects: Pick<
     MembershipStore["Service"],
-    "createProject" | "deleteProject" | "findProject" | "listProjects"
+    "createProject" | "updateProject" | "deleteProject" | "findProject" | "listProjects"
   > = {
     createProject: (projectId, context) =>
       idempotencyStore.change(context.idempotency, create(projectId, context)),
+
+    updateProject: (change) => idempotencyStore.change(change.idempotency, updateOne(change)),
 
     deleteProject: (projectId, context) =>
       idempotencyStore.change(context.idempotency, deleteOne(projectId, context)),

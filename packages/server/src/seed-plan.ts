@@ -1,7 +1,15 @@
 /** Plans how to store a seed file: checks all entries first, and groups them into batches. */
 
 import { InvalidInput, type Role } from "@tenure/core"
-import { ProjectId, UserId, isToken, readEndDate, roles } from "@tenure/core/store"
+import {
+  ProjectId,
+  TimeZone,
+  UserId,
+  isToken,
+  parseTimeZone,
+  readEndDate,
+  roles,
+} from "@tenure/core/store"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { reasonsOf } from "./log.ts"
@@ -22,6 +30,7 @@ const Member = Schema.Struct({
 
 const Project = Schema.Struct({
   id: Schema.String,
+  time_zone: Schema.optionalKey(Schema.String),
   memberships: Schema.optionalKey(Schema.Array(Member)),
   api_keys: Schema.optionalKey(Schema.Array(Schema.Union([Schema.String, KeyWithRole]))),
 })
@@ -63,6 +72,8 @@ export interface SeedPlan {
   /** Parts to store together, each batch in about a second. */
   readonly batches: ReadonlyArray<ReadonlyArray<SeedPart>>
   readonly keys: ReadonlyArray<SeedKey>
+  /** The time zones of new projects that have one in the file. */
+  readonly timeZones: ReadonlyMap<string, TimeZone>
 }
 
 type Path = ReadonlyArray<string | number>
@@ -93,6 +104,20 @@ const naming = <A>(path: Path, read: () => A): A => {
   } catch (fault) {
     throw fault instanceof Error ? locateInSeed(path, fault) : fault
   }
+}
+
+/** Adds a project's time zone. If it has several in the file, the first one counts. */
+const readTimeZone = (
+  { id, time_zone }: typeof Project.Type,
+  path: Path,
+  timeZones: Map<string, TimeZone>,
+): void => {
+  if (time_zone === undefined) return
+  const zone = parseTimeZone(time_zone)
+  naming(path, () => {
+    if (zone === undefined) throw invalid("time_zone", TimeZone.expected)
+    if (!timeZones.has(id)) timeZones.set(id, zone)
+  })
 }
 
 /** Adds a project's memberships. If a user has several entries in the file, the first one counts. */
@@ -179,18 +204,20 @@ export const planSeed = (seed: typeof SeedFile.Type): Result.Result<SeedPlan, St
     try: () => {
       const members = new Map<string, Map<string, NewMember>>()
       const keys = new Map<string, SeedKey>()
+      const timeZones = new Map<string, TimeZone>()
       for (const [index, project] of seed.projects.entries()) {
         const path = ["projects", index]
         const known = members.get(project.id) ?? new Map<string, NewMember>()
         members.set(project.id, known)
         readProject(project, path, known)
+        readTimeZone(project, path, timeZones)
         for (const [number, key] of (project.api_keys ?? []).entries())
           readKey(key, project.id, [...path, "api_keys", number], keys)
       }
       for (const [index, key] of (seed.api_keys ?? []).entries())
         readKey(key, undefined, ["api_keys", index], keys)
       const parts = [...members].flatMap(([projectId, known]) => partsOf(projectId, known))
-      return { batches: batchesOf(parts), keys: [...keys.values()] }
+      return { batches: batchesOf(parts), keys: [...keys.values()], timeZones }
     },
     catch: (fault) =>
       fault instanceof StartError ? fault : new StartError({ message: reasonsOf(fault) }),

@@ -43,6 +43,27 @@ const newIn = Effect.fnUntraced(function* ({ memberships, projectId }: SeedPart)
   return memberships.filter(({ userId }) => !found.has(userId))
 })
 
+/** Returns those projects with a time zone that do not exist. */
+const newWithZones = Effect.fnUntraced(function* (timeZones: SeedPlan["timeZones"]) {
+  const service = yield* Memberships
+  const pages = yield* Effect.forEach(pagesOf([...timeZones.keys()], maxListed), (page) =>
+    service.listProjects({ within: new Set(page), limit: page.length }),
+  )
+  const found = new Set<string>(pages.flat().map(({ id }) => id))
+  return [...timeZones].filter(([projectId]) => !found.has(projectId))
+})
+
+/** Creates a project with its time zone, in one step: the next start leaves projects that exist as they are. */
+const createInZone = ([projectId, timeZone]: readonly [projectId: string, timeZone: string]) =>
+  Memberships.use((service) =>
+    atomically(
+      Effect.andThen(
+        service.createProject(projectId),
+        service.updateProject({ projectId, timeZone }),
+      ),
+    ),
+  )
+
 /** Creates projects, many in a statement. Returns the ids of those with memberships. */
 const createAll = Effect.fnUntraced(function* (projectIds: ReadonlyArray<string>) {
   const service = yield* Memberships
@@ -113,10 +134,12 @@ const keysAtOnce = 100
  * Stores a plan in many steps, so that none takes long. After an interrupted start, the next one skips all
  * entries that exist.
  */
-const store = Effect.fnUntraced(function* ({ batches, keys }: SeedPlan, isServer: boolean) {
+const store = Effect.fnUntraced(function* (
+  { batches, keys, timeZones }: SeedPlan,
+  isServer: boolean,
+) {
   const missing = yield* Effect.filter(keys, isMissing, { concurrency: "unbounded" })
   const parts = batches.flat()
-  const filled = yield* createAll([...new Set(parts.map(({ projectId }) => projectId))])
   const tell = progressOf(
     parts.reduce((sum, { memberships }) => sum + memberships.length, missing.length),
   )
@@ -129,6 +152,8 @@ const store = Effect.fnUntraced(function* ({ batches, keys }: SeedPlan, isServer
     const all = Effect.forEach(items, step, manner)
     return isServer ? all : atomically(all)
   }
+  yield* together(yield* newWithZones(timeZones), createInZone)
+  const filled = yield* createAll([...new Set(parts.map(({ projectId }) => projectId))])
   for (const batch of batches) {
     yield* together(batch, (part) => importNew(part, filled))
     yield* tell(batch.reduce((sum, { memberships }) => sum + memberships.length, 0))

@@ -98,6 +98,11 @@ describe("a seed file", () => {
       membersIn({ user_id: "1", end_date }, { user_id: "1", end_date: later }),
       /projects: 0: memberships: 1: user_id/,
     ],
+    [
+      "has an offset in place of a time zone",
+      projectOf({ time_zone: "+01:00" }),
+      /projects: 0: time_zone must be the name/,
+    ],
     ["has an invalid token", projectOf({ api_keys: ["ü"] }), /api_keys: 0: token/],
     [
       "has an unknown field",
@@ -146,6 +151,28 @@ describe("a seed file", () => {
       const rows = yield* memberships.history({ projectId: "p1", limit: 10_000 })
       // 2,499 were missing the first time, and one the second time.
       expect(rows.filter(({ action }) => action === "imported")).toHaveLength(2500)
+    }).pipe(layer),
+  )
+
+  it.live("has time zones for new projects, and leaves those of others", () =>
+    Effect.gen(function* () {
+      const memberships = yield* Memberships
+      const zonesOf = Effect.map(memberships.listProjects(), (found) =>
+        found.map(({ id, timeZone }) => [id, timeZone]),
+      )
+      yield* memberships.createProject("p1")
+      const time_zone = "europe/berlin"
+      const projects = [
+        { id: "p1", time_zone },
+        { id: "p2", time_zone },
+        { id: "p2", time_zone: "UTC" },
+      ]
+      yield* seeding({ projects })
+      const others = ["p1", "UTC"]
+      expect(yield* zonesOf).toEqual([others, ["p2", "Europe/Berlin"]])
+      yield* memberships.updateProject({ projectId: "p2", timeZone: "Asia/Kathmandu" })
+      yield* seeding({ projects })
+      expect(yield* zonesOf).toEqual([others, ["p2", "Asia/Kathmandu"]])
     }).pipe(layer),
   )
 

@@ -4,7 +4,7 @@
  */
 
 import type { BulkExtensionRecord, WebhookHealth } from "@tenure/client"
-import { ProjectId } from "@tenure/core/store"
+import { ProjectId, TimeZone, parseTimeZone } from "@tenure/core/store"
 import * as Predicate from "effect/Predicate"
 import { parseDate } from "../support/flags.ts"
 
@@ -14,6 +14,8 @@ export interface ExportedProject {
   readonly project_id: string
   /** When the export began: a time in UTC. */
   readonly exported_at: string
+  /** `undefined` in files of earlier versions. */
+  readonly time_zone: string | undefined
 }
 
 /** A bulk extension. Members' end dates include extensions from before the export. */
@@ -95,13 +97,18 @@ const areTexts = (given: unknown): given is ReadonlyArray<string> =>
   Array.isArray(given) && given.every(isText)
 
 /** Reads the project. */
-const readProject = ({ exported_at, project_id }: Given): ExportedProject | string => {
+const readProject = ({ exported_at, project_id, time_zone }: Given): ExportedProject | string => {
   const at = isText(exported_at) ? parseDate(exported_at) : undefined
   if (!isText(project_id) || !ProjectId.is(project_id))
     return `project_id must be ${ProjectId.expected}`
-  return at === undefined
-    ? "exported_at must be a time such as 2027-01-31T12:00:00.000Z"
-    : { record: "project", project_id, exported_at: at }
+  if (at === undefined) return "exported_at must be a time such as 2027-01-31T12:00:00.000Z"
+  if (time_zone === undefined) {
+    return { record: "project", project_id, exported_at: at, time_zone }
+  }
+  const zone = isText(time_zone) ? parseTimeZone(time_zone) : undefined
+  return zone === undefined
+    ? `time_zone must be ${TimeZone.expected}`
+    : { record: "project", project_id, exported_at: at, time_zone: zone }
 }
 
 const readBulkExtension = ({ at, mode }: Given): ExportRecord | string =>
@@ -133,6 +140,7 @@ interface Given {
   readonly record?: unknown
   readonly project_id?: unknown
   readonly exported_at?: unknown
+  readonly time_zone?: unknown
   readonly at?: unknown
   readonly mode?: unknown
   readonly url?: unknown

@@ -2,16 +2,20 @@
 
 import type { AuditRow, Status } from "@tenure/client"
 import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { callApi, listed } from "../support/api.ts"
+import { describeDryRun, dryRunFlag } from "../support/dry-run.ts"
+import { usageFailure } from "../support/failure.ts"
 import {
   dateFlag,
   findProject,
   namedProject,
   projectPlace,
+  reason,
   requireProject,
 } from "../support/flags.ts"
 import { requireConfirmation } from "../support/input.ts"
@@ -23,8 +27,9 @@ import {
   printItems,
   printList,
   printRecord,
+  printResult,
 } from "../support/output.ts"
-import { pluralize } from "../support/text.ts"
+import { layOutOne, pluralize } from "../support/text.ts"
 import { outputFlag, writeMembers } from "./members-export.ts"
 import { type ExportRecord, exportBulkExtension, exportWebhook } from "./project-export.ts"
 
@@ -79,6 +84,42 @@ const create = Command.make(
   Command.withExamples([{ command: "tenure projects create shop" }]),
 )
 
+const timeZone = Flag.String("time-zone").pipe(
+  Flag.withMetavar("NAME"),
+  Flag.withDescription("The IANA time zone in which whole days begin and end; no end date moves"),
+  Flag.optional,
+)
+
+const update = Command.make(
+  "update",
+  {
+    place: projectPlace,
+    timeZone,
+    reason: reason.pipe(Flag.withDescription("Why, in up to 500 characters, for the audit trail")),
+    dryRun: dryRunFlag,
+  },
+  Effect.fnUntraced(function* (given) {
+    const project = yield* requireProject(given.place)
+    if (Option.isNone(given.timeZone)) {
+      return yield* usageFailure("Say what to change: --time-zone NAME.")
+    }
+    const change = {
+      project_id: project,
+      time_zone: given.timeZone.value,
+      reason: Option.getOrUndefined(given.reason),
+      ...(given.dryRun && { dry_run: true }),
+    }
+    const { data } = yield* callApi(({ projects }, options) => projects.update(change, options))
+    yield* printResult(data, () => [
+      ...layOutOne({ ...data }),
+      ...describeDryRun(given.dryRun, undefined),
+    ])
+  }),
+).pipe(
+  Command.withDescription("Changes settings of a project"),
+  Command.withExamples([{ command: "tenure projects update shop --time-zone Europe/Berlin" }]),
+)
+
 const remove = Command.make(
   "delete",
   { place: namedProject },
@@ -107,6 +148,9 @@ const exportProject = Command.make(
   Effect.fnUntraced(function* (given) {
     const project_id = yield* requireProject(given.place)
     const exported_at = new Date(yield* Clock.currentTimeMillis).toISOString()
+    const { data: project } = yield* callApi((client, options) =>
+      client.projects.get({ project_id }, options),
+    )
     const { data: webhooks } = yield* callApi((client, options) =>
       client.webhooks.health({ project_id }, options),
     )
@@ -114,7 +158,7 @@ const exportProject = Command.make(
       listed(({ memberships }) => memberships.bulkExtensions({ project_id, limit: 1000 })),
     )
     const records: ReadonlyArray<ExportRecord> = [
-      { record: "project", project_id, exported_at },
+      { record: "project", project_id, exported_at, time_zone: project.time_zone },
       ...[...bulkExtensions].map(exportBulkExtension).toReversed(),
       ...webhooks.map(exportWebhook),
     ]
@@ -135,7 +179,7 @@ const exportProject = Command.make(
 /** The command. */
 export const projectsCommand = Command.make("projects").pipe(
   Command.withDescription("Projects"),
-  Command.withSubcommands([list, get, create, remove, exportProject]),
+  Command.withSubcommands([list, get, create, update, remove, exportProject]),
   Command.withExamples([...create.examples, ...list.examples]),
   connected,
 )

@@ -137,6 +137,7 @@ export const SettingsScreen = ({ project }: { readonly project: string }) => {
                   "Webhooks",
                   <a href={toTab(project, "webhooks")}>{value.webhooks.toLocaleString("en")}</a>,
                 ],
+                ["Time zone", value.time_zone],
                 ["All extended to (UTC)", <Time iso={value.last_bulk_end_date} isExact />],
                 ["API", <code>{`/v2/projects/${encodeURIComponent(value.id)}`}</code>],
               ]}

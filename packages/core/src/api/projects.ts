@@ -6,6 +6,7 @@ import { ofProject } from "../base/input.ts"
 import { input } from "../base/operation-input.ts"
 import * as Setting from "../base/setting.ts"
 import { ProjectId } from "../base/values.ts"
+import { projectUpdate } from "../memberships/inputs.ts"
 import { type AuditRow, auditPage } from "./audit.ts"
 import { declareOperations, pageFields, paged, plain } from "./declaration.ts"
 import type { ActivityCell, Instant, Int } from "./types.ts"
@@ -33,6 +34,11 @@ export interface ListedProject {
 export interface Project extends ListedProject {
   /** The last date all memberships were extended to. */
   readonly last_bulk_end_date: Instant | null
+  /**
+   * The IANA time zone in which whole days begin and end.
+   * @example "UTC"
+   */
+  readonly time_zone: string
 }
 
 export interface ProjectActivity {
@@ -108,6 +114,19 @@ export const projectOperations = declareOperations({
     role: "client",
     input: ofProject,
     reply: plain<Project>("The project."),
+    errors: [],
+  },
+  /**
+   * Change a project
+   *
+   * Changes settings of a project. What is not in the body stays as it is. A new time zone moves no end date.
+   */
+  update: {
+    method: "PATCH",
+    pattern: one,
+    role: "operator",
+    input: projectUpdate,
+    reply: plain<Project>("The project was changed."),
     errors: [],
   },
   /**

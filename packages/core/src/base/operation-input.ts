@@ -17,7 +17,7 @@ export interface RequestInput<out O, out E> {
   readonly fields: InputFields
   /** The field names in requests. */
   readonly wireNames: ReadonlyArray<string>
-  /** Whether at least one field is needed. */
+  /** Whether at least one of some fields is needed. */
   readonly needsField: boolean
   /** The alternative inputs, if a request has one of several. */
   readonly alternatives?: ReadonlyArray<RequestInput<unknown, unknown>>
@@ -135,7 +135,7 @@ const makeStranger = (wireNames: ReadonlyArray<string>, isOpen: boolean) => {
 }
 
 interface InputRules {
-  readonly needsField?: boolean
+  readonly needsField?: boolean | ReadonlyArray<string>
   readonly isOpen?: boolean
 }
 
@@ -144,7 +144,7 @@ interface InputRules {
  *
  * @param path - the ids in its path
  * @param fields - the fields in its body or query
- * @param rules.needsField - refuses an input without any field
+ * @param rules.needsField - refuses an input without any field, or without any of those with these names
  * @param rules.isOpen - ignores undeclared request fields
  */
 export function input<P extends InputFields, F extends InputFields>(
@@ -161,10 +161,14 @@ export function input(
   const fieldRows = rowsOf(fields)
   const allRows = [...pathRows, ...fieldRows]
   const wireNames = fieldRows.map(({ wire }) => wire)
+  const neededRows =
+    typeof needsField === "boolean"
+      ? fieldRows
+      : fieldRows.filter(({ name }) => needsField.includes(name))
   const strangerIn = makeStranger(wireNames, isOpen)
   const faultOfNone = (given: object, source: Source): InvalidInput | undefined => {
-    if (!needsField) return undefined
-    const names = fieldRows.map((row) => row[keyIn(source)])
+    if (needsField === false) return undefined
+    const names = neededRows.map((row) => row[keyIn(source)])
     return names.every((name) => ownOf(given, name) === undefined)
       ? new InvalidInput({ field: names[0] ?? "", problem: "or another setting is needed" })
       : undefined
@@ -173,7 +177,7 @@ export function input(
     path,
     fields,
     wireNames,
-    needsField,
+    needsField: needsField !== false,
     fromHost: (given) => {
       const decoded = {}
       const ids = readRows(pathRows, given, "host", decoded)

@@ -186,6 +186,8 @@ const makeCellMemberships = (
       return yield* home.createProject(projectId, context)
     }),
 
+    updateProject: (change) => on(change.projectId).updateProject(change),
+
     deleteProject: Effect.fnUntraced(function* (projectId, context) {
       const { idempotency } = context
       const own = on(projectId)

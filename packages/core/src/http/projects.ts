@@ -8,6 +8,7 @@ import { formatDuration } from "../memberships/duration.ts"
 import type { AuditAction, AuditRow, ProjectSummary } from "../memberships/membership.ts"
 import { MembershipActs } from "../memberships/memberships.ts"
 import { WebhookActs } from "../webhooks/webhooks.ts"
+import { dryRunMessage } from "./extensions.ts"
 import {
   type Call,
   type OperationsOn,
@@ -49,7 +50,11 @@ const cursorOf = ({ cursor }: AuditRow) => cursor
 const listed = ({ id, memberships, webhooks }: ProjectSummary) => ({ id, memberships, webhooks })
 
 const projectReply = (project: ProjectSummary) => ({
-  data: { ...listed(project), last_bulk_end_date: isoOrNull(project.lastBulkEndDate) },
+  data: {
+    ...listed(project),
+    last_bulk_end_date: isoOrNull(project.lastBulkEndDate),
+    time_zone: project.timeZone,
+  },
 })
 
 /**
@@ -60,7 +65,7 @@ const projectReply = (project: ProjectSummary) => ({
 export const makeProjectOperations = Effect.fnUntraced(function* (maxBodyBytes: number) {
   const acts = yield* MembershipActs
   const webhooks = yield* WebhookActs
-  const { activity, audit, create, get, list, delete: deletion } = projectOperations
+  const { activity, audit, create, get, list, update, delete: deletion } = projectOperations
 
   return ofResource("projects", {
     list: perform(list, maxBodyBytes, ({ after, limit }, _context, { principal }) =>
@@ -76,6 +81,13 @@ export const makeProjectOperations = Effect.fnUntraced(function* (maxBodyBytes: 
 
     get: perform(get, maxBodyBytes, (project) =>
       Effect.map(acts.findProject(project), projectReply),
+    ),
+
+    update: perform(update, maxBodyBytes, (change, context) =>
+      Effect.map(acts.updateProject(change, context), (project) => ({
+        ...projectReply(project),
+        ...(change.dryRun && { message: dryRunMessage }),
+      })),
     ),
 
     delete: perform(deletion, maxBodyBytes, (project, context) =>

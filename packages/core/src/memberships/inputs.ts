@@ -198,10 +198,14 @@ export const reasonFields = {
   reason: Setting.optional(text(Reason, { type: "string", pattern: reasonPattern.source })),
 }
 
-/** Fields that make a change a dry run. */
-export const trialFields = {
+const dryRunField = {
   /** If true, nothing is changed. The response is the same as without it. */
   dryRun: flag,
+}
+
+/** Fields that make a change a dry run. */
+export const trialFields = {
+  ...dryRunField,
   /** If true, a dry run also returns the webhook notifications the request would send. */
   events: flag,
 }
@@ -213,6 +217,32 @@ const hostPage = {
 
 /** A member, without further fields. */
 export const ofMember = input(memberPath, {})
+
+const projectSettings = {
+  /**
+   * The name of an IANA time zone, in which whole days begin and end; no offset. No end date moves.
+   * @example "Europe/Berlin"
+   */
+  timeZone: Setting.optional(timeZoneSetting),
+}
+
+/**
+ * A change of a project's settings. Others stay as they are.
+ * @example { "time_zone": "Europe/Berlin" }
+ */
+export const projectUpdate = input(
+  projectPath,
+  {
+    ...projectSettings,
+    /**
+     * Why, in 1 to 500 characters. The audit trail keeps it.
+     * @example "The shop has moved"
+     */
+    reason: reasonFields.reason,
+    ...dryRunField,
+  },
+  { needsField: Object.keys(projectSettings) },
+)
 
 /** A page from the project list. */
 export const projectsPage = input(
@@ -567,14 +597,17 @@ const resultFields = new Set(["endDate", "metadata", "state"])
 const readers = new Set(["find", "isActive", "history"])
 const takers = new Set(["grant", "import.memberships", "extend", "update", "end", "move", "erase"])
 
-/** Tells whether a field is a membership count, as in a returned project. */
-const isCount = (field: string, given: object): boolean =>
-  field === "memberships" && typeof Reflect.get(given, field) === "number"
+const projectFields = new Set(["memberships", ...Object.keys(projectSettings)])
+
+/** Tells whether a field is that of a returned project, which has a membership count. */
+const isOfProject = (field: string, given: object): boolean =>
+  projectFields.has(field) && typeof Reflect.get(given, "memberships") === "number"
 
 /** Argument names by method. A returned membership or project can be passed to another method. */
 export const membershipNames: Noun = {
   methods: {
     createProject: [null, origin, repeatable],
+    updateProject: [namesOf(projectUpdate, changing), origin],
     deleteProject: [null, origin, repeatable],
     findProject: [null],
     listProjects: [namesOf(projectsPage)],
@@ -604,7 +637,7 @@ export const membershipNames: Noun = {
     history: [namesOf(historyPage, ofAny)],
   },
   ignores: (place, field, given) =>
-    isCount(field, given) ||
+    isOfProject(field, given) ||
     (resultFields.has(field) &&
       (readers.has(place) || (takers.has(place) && Object.hasOwn(given, "state")))),
 }

@@ -25,6 +25,7 @@ import {
   isSameForm,
 } from "./end-date.ts"
 import { type Metadata, metadataSetting } from "./metadata.ts"
+import type { ProjectSettings } from "./project-settings.ts"
 
 /**
  * A user id: 1 to 128 visible ASCII characters, but not `.` or `..`: URL parsers remove these from a
@@ -140,8 +141,8 @@ export const currentMembership = (
   state: stateAt({ endDate }, at),
 })
 
-/** A project, and how much it has. */
-export interface ProjectSummary {
+/** A project, its settings, and how much it has. */
+export interface ProjectSummary extends ProjectSettings {
   /** The project's id. */
   readonly id: ProjectId
   /** The membership count, including expired ones. */
@@ -151,6 +152,9 @@ export interface ProjectSummary {
   /** The last bulk extension's end date, if there was one. */
   readonly lastBulkEndDate: EndDate | undefined
 }
+
+/** The project has other settings than expected, or does not exist any more. */
+export class ProjectConflict extends TaggedError("ProjectConflict") {}
 
 /** A member and its end date, as listed in an import. */
 export interface DatedMembership extends Partial<DateForm> {
@@ -302,6 +306,8 @@ const projectActions = [
   "webhook_disabled",
   "secret_rotated",
   "signing_key_added",
+  // Its settings, such as the time zone.
+  "project_changed",
   ...disclosureActions,
 ] as const
 
@@ -357,7 +363,7 @@ export interface AuditRow {
   readonly to: EndDate | undefined
   /** How much later all memberships end, in milliseconds; only for a bulk extension by a duration. */
   readonly by: Millis | undefined
-  /** The replaced settings, if a webhook was changed. */
+  /** The replaced settings, if a webhook or the project was changed. */
   readonly changes: ReadonlyArray<FieldChange>
   /** When it happened, in milliseconds since the epoch. */
   readonly at: number

@@ -73,6 +73,7 @@ import {
   newMembership,
   ofMember,
   possibleMember,
+  projectUpdate,
   projectsPage,
   undoing,
 } from "./inputs.ts"
@@ -99,6 +100,7 @@ import {
   noMetadata,
 } from "./metadata.ts"
 import { type Moving, makeMove } from "./move.ts"
+import { applyProjectPatch, defaultProjectSettings, projectChanges } from "./project-settings.ts"
 import {
   type CountingEnds,
   type DisclosureIn,
@@ -136,6 +138,7 @@ const parseProject = ({ answer }: ReplayedResponse): ProjectSummary => ({
 /** Returns a new project. */
 const emptyProject = (id: ProjectId): ProjectSummary => ({
   id,
+  ...defaultProjectSettings,
   memberships: 0,
   webhooks: 0,
   lastBulkEndDate: undefined,
@@ -173,6 +176,37 @@ const makeChanges = Effect.fnUntraced(function* (settings: MembershipsSettings) 
       const replayed = yield* store.createProject(projectId, { ...context, idempotency })
       yield* notifyReplay({ idempotency }, replayed)
       return isReplayedResponse(replayed) ? parseProject(replayed) : project
+    }),
+
+    updateProject: Effect.fnUntraced(function* (
+      { dryRun, projectId, reason, ...patch }: Decoded<typeof projectUpdate>,
+      context: ChangeContext,
+    ) {
+      const attempt = Effect.gen(function* () {
+        const before = yield* store.findProject(projectId)
+        const after = applyProjectPatch(before, patch)
+        const updated: ProjectSummary = { ...before, ...after }
+        if (dryRun) return updated
+        const idempotency = context.idempotency && {
+          ...context.idempotency,
+          answer: JSON.stringify(updated),
+        }
+        const replayed = yield* store.updateProject({
+          ...context,
+          projectId,
+          reason,
+          expected: before,
+          settings: after,
+          changes: projectChanges(before, after),
+          idempotency,
+        })
+        yield* notifyReplay(context, replayed)
+        return isReplayedResponse(replayed) ? parseProject(replayed) : updated
+      })
+      return yield* repeatUntilMade(
+        "The project",
+        Effect.catchTag(attempt, "ProjectConflict", () => Effect.undefined),
+      )
     }),
 
     deleteProject: Effect.fnUntraced(function* (
@@ -348,6 +382,9 @@ export interface ImportResult extends Partial<ImportCounts> {
 /** A metadata change. */
 export interface Updating extends HostInputOf<typeof membershipUpdate>, Repeatable {}
 
+/** A change of a project's settings. */
+export interface UpdatingProject extends HostInputOf<typeof projectUpdate>, Repeatable {}
+
 /** A membership to remove. */
 interface Ending extends HostInputOf<typeof ending>, Repeatable {}
 
@@ -392,6 +429,25 @@ export class Memberships extends Context.Service<
       origin?: OriginInput,
       creation?: Repeatable,
     ) => Effect.Effect<ProjectSummary, ChangeFailure>
+
+    /**
+     * Changes settings of a project, and returns it. Others stay as they are. No end date moves, and no event is published.
+     * Fails with `ProjectNotFound`.
+     *
+     * @param change.timeZone - the name of an IANA time zone, in which whole days begin and end
+     *
+     * @example
+     * ```ts
+     * import type { Tenure } from "tenure"
+     *
+     * export const moveToBerlin = (tenure: Tenure) =>
+     *   tenure.memberships.updateProject({ projectId: "p1", timeZone: "Europe/Berlin" })
+     * ```
+     */
+    readonly updateProject: (
+      change: UpdatingProject,
+      origin?: OriginInput,
+    ) => Effect.Effect<ProjectSummary, ChangeFailure | ProjectNotFound>
 
     /**
      * Deletes a project with its memberships, webhooks, events and deliveries, and its audit trail
@@ -632,6 +688,7 @@ const makeMethods = (acts: MembershipActs["Service"]): Memberships["Service"] =>
       createProject({ ...copyOwn(creation), projectId }, origin),
     deleteProject: (projectId, origin, deletion = {}) =>
       deleteProject({ ...copyOwn(deletion), projectId }, origin),
+    updateProject: changingMethod("updateProject", projectUpdate, acts.updateProject),
     findProject: (projectId) => findProject({ projectId }),
     listProjects: (page = {}) => listProjects(page),
     grant: changingMethod("grant", newMembership, acts.grant),

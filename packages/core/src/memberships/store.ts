@@ -5,6 +5,7 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type {
   ChangeContext,
+  FieldChange,
   IdempotencyConflict,
   IdempotencyKey,
   IdempotencyMismatch,
@@ -36,6 +37,7 @@ import type {
   MembershipNotFound,
   MembershipState,
   MoveConflict,
+  ProjectConflict,
   ProjectSummary,
   Reason,
   UserId,
@@ -43,6 +45,7 @@ import type {
 } from "./membership.ts"
 import { type Metadata, type MetadataConflict, metadataFromJson } from "./metadata.ts"
 import type { MovedMembership } from "./move.ts"
+import type { ProjectSettings } from "./project-settings.ts"
 
 /** Common to all changes. */
 export interface Change extends ChangeContext {
@@ -116,6 +119,15 @@ export type UndoFailure =
   | BulkExtensionUndone
   | BulkExtensionSettled
 
+/** New settings for an existing project. It publishes no event. */
+export interface ProjectChange extends Omit<Change, "event"> {
+  /** The expected current settings. */
+  readonly expected: ProjectSettings
+  readonly settings: ProjectSettings
+  /** What differs, for the audit trail. */
+  readonly changes: ReadonlyArray<FieldChange>
+}
+
 /** Ends one membership. */
 export interface Ending extends Change {
   readonly userId: UserId
@@ -178,6 +190,18 @@ export class MembershipStore extends Context.Service<
       projectId: ProjectId,
       context: ChangeContext,
     ) => Effect.Effect<ReplayedResponse | void, IdempotencyConflict | StoreUnavailable>
+
+    /**
+     * Replaces a project's settings, and moves no end date. Fails with `ProjectConflict` if there is no project, or if it
+     * has other settings than expected. Audits `project_changed` with the project's id as the subject, unless nothing
+     * differs.
+     */
+    readonly updateProject: (
+      change: ProjectChange,
+    ) => Effect.Effect<
+      ReplayedResponse | void,
+      ProjectConflict | IdempotencyConflict | StoreUnavailable
+    >
 
     /**
      * Deletes a project, and in the same step all its data: memberships, webhooks, events and their

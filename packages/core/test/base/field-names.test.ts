@@ -149,7 +149,11 @@ describe("another spelling of a field", () => {
 describe("a field of other methods", () => {
   it.each([
     ["grant", { ...member, endDate, mode: "neverShorten" }, '"mode" is for extend, extendAll'],
-    ["grant", { ...member, endDate, dry_run: true }, '"dryRun" is for import, extend, '],
+    [
+      "grant",
+      { ...member, endDate, dry_run: true },
+      '"dryRun" is for updateProject, import, extend, ',
+    ],
     ["grant", { ...member, endDate, expectedEndDate: endDate }, '"expectedEndDate" is for extend'],
     ["grant", { ...member, by }, '"by" is for extend, extendAll'],
     ["extend", { ...member, endDate, metadata: { plan: "a" } }, '"metadata" is for grant, update'],

@@ -90,14 +90,30 @@ describe("an input", () => {
     })
   })
 
+  const isOpen = Setting.optional(Setting.orNull(Setting.boolean))
+
   it("can need a field", () => {
-    const isOpen = Setting.optional(Setting.orNull(Setting.boolean))
     const some = input({}, { firstName: nameSetting, isOpen }, { needsField: true })
     const problem = "or another setting is needed"
     expect(some.fromHost({})).toMatchObject({ failure: { field: "firstName", problem } })
     const read = some.fromRequest({}, {}, "json")
     expect(read).toMatchObject({ failure: { field: "first_name", problem } })
     expect(Result.isSuccess(some.fromHost({ isOpen: null }))).toBe(true)
+  })
+
+  it("can need one of some fields", () => {
+    const fields = {
+      firstName: Setting.optional(nameSetting),
+      bedCount: Setting.optional(nameSetting),
+    }
+    const some = input({}, { isOpen, ...fields }, { needsField: Object.keys(fields) })
+    const problem = "or another setting is needed"
+    expect(some.fromHost({ isOpen: true })).toMatchObject({
+      failure: { field: "firstName", problem },
+    })
+    const read = some.fromRequest({}, { is_open: true }, "json")
+    expect(read).toMatchObject({ failure: { field: "first_name", problem } })
+    expect(Result.isSuccess(some.fromHost({ bedCount: "two" }))).toBe(true)
   })
 
   it("ignores fields that are not declared where it is open, but no other spelling of a name", () => {

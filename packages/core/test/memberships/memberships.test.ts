@@ -9,7 +9,7 @@ import type { OriginInput } from "../../src/base/change-context.ts"
 import * as Setting from "../../src/base/setting.ts"
 import { hooksLayer } from "../../src/events/event.ts"
 import type { EndDateInput } from "../../src/memberships/end-date.ts"
-import { type Member, MoveConflict } from "../../src/memberships/membership.ts"
+import { type Member, MoveConflict, ProjectConflict } from "../../src/memberships/membership.ts"
 import { Memberships, membershipsOptions } from "../../src/memberships/memberships.ts"
 import { MembershipStore } from "../../src/memberships/store.ts"
 import { test } from "../support/test.ts"
@@ -306,6 +306,82 @@ describe("a dry run", () => {
     const error = yield* Effect.flip(extendAll({ ...project, endDate: in2028, dryRun }))
     expect(error).toMatchObject({ _tag: "InvalidInput", field: "dryRun" })
     expect(yield* history(project)).toEqual([])
+  })
+})
+
+describe("a change of a project", () => {
+  const asked = { ...project, timeZone: "Europe/Berlin" }
+  const zoned = { id: "p1", timeZone: "Europe/Berlin", memberships: 1, webhooks: 0 }
+
+  test("sets the time zone, and moves no end date", function* () {
+    const { bodies, createProject, find, findProject, grant, updateProject } = yield* opened
+    yield* grant({ ...member, endDate: in2027 })
+    expect(yield* findProject("p1")).toMatchObject({ timeZone: "UTC" })
+    expect(yield* updateProject(asked)).toMatchObject(zoned)
+    expect(yield* findProject("p1")).toMatchObject(zoned)
+    expect(yield* createProject("p1")).toMatchObject(zoned)
+    expect(yield* find(member)).toMatchObject({ endDate: in2027 })
+    expect(bodies).toHaveLength(1)
+  })
+
+  test("can be tried", function* () {
+    const { findProject, history, updateProject } = yield* opened
+    expect(yield* updateProject({ ...asked, dryRun: true })).toMatchObject({
+      timeZone: "Europe/Berlin",
+    })
+    expect(yield* findProject("p1")).toMatchObject({ timeZone: "UTC" })
+    expect(yield* history(project)).toEqual([])
+    const absent = { ...asked, projectId: "p9" }
+    for (const dryRun of [true, false]) {
+      const failure = yield* Effect.flip(updateProject({ ...absent, dryRun }))
+      expect(failure).toMatchObject({ _tag: "ProjectNotFound", projectId: "p9" })
+    }
+  })
+
+  test("is made once with an idempotency key, and answers the same", function* () {
+    const { findProject, grant, history, updateProject } = yield* opened
+    const keyed = { ...asked, idempotencyKey: "zone" }
+    const first = yield* updateProject(keyed)
+    yield* grant({ ...member, endDate: in2027 })
+    yield* updateProject({ ...project, timeZone: "UTC" })
+    expect(yield* updateProject({ ...keyed, timeZone: "europe/berlin" })).toEqual(first)
+    expect(yield* findProject("p1")).toMatchObject({ timeZone: "UTC" })
+    expect(yield* history(project)).toHaveLength(3)
+    const other = updateProject({ ...keyed, timeZone: "Asia/Kathmandu" })
+    expect(yield* Effect.flip(other)).toMatchObject({ _tag: "IdempotencyMismatch" })
+  })
+
+  test("is repeated if the project is changed meanwhile", function* () {
+    let changes = 3
+    const { history, updateProject } = yield* membershipsWith((store) => ({
+      updateProject: (given) =>
+        changes-- > 0 ? Effect.fail(new ProjectConflict()) : store.updateProject(given),
+    }))
+    const fiber = yield* Effect.forkChild(updateProject(asked))
+    yield* TestClock.adjust("1 minute")
+    expect(yield* Fiber.join(fiber)).toMatchObject({ timeZone: "Europe/Berlin" })
+    expect(yield* history(project)).toMatchObject([
+      { action: "project_changed", subject: "p1", changes: [{ from: "UTC", to: asked.timeZone }] },
+    ])
+  })
+
+  test("refuses offsets and unknown names, and needs a setting", function* () {
+    const { findProject, grant, updateProject } = yield* opened
+    for (const timeZone of ["+01:00", "UTC+1", "Europe/Nowhere", "", "\0"]) {
+      expect(yield* Effect.flip(updateProject({ ...project, timeZone }))).toMatchObject({
+        _tag: "InvalidInput",
+        field: "timeZone",
+        problem: expect.stringContaining("not an offset"),
+      })
+    }
+    const none = updateProject({ ...project, reason: "No setting" })
+    expect(yield* Effect.flip(none)).toMatchObject({ field: "timeZone" })
+    // Other calls take a returned project, but not its setting alone.
+    const found = yield* findProject("p1")
+    yield* grant({ ...found, ...member, endDate: in2027 })
+    const { timeZone } = found
+    const wrong = { ...member, timeZone, endDate: in2027 }
+    expect(yield* Effect.flip(grant(wrong))).toMatchObject({ field: "timeZone" })
   })
 })
 

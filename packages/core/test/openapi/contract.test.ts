@@ -33,6 +33,7 @@ const unseen: Readonly<Record<string, string>> = {
   "memberships.update 409": inProgress,
   "projects.create 409": inProgress,
   "projects.delete 409": inProgress,
+  "projects.update 409": inProgress,
   "webhooks.create 409": inProgress,
   "webhooks.update 409": inProgress,
   "webhooks.delete 409": inProgress,

@@ -263,6 +263,21 @@ const templates: ReadonlyArray<Template> = [
   send(1, "PUT", pick("/v2/projects/p3")),
   get(2, within(pick("", "", "", "?a=1"))),
   send(
+    2,
+    "PATCH",
+    within(""),
+    object(
+      {
+        time_zone: mostly(
+          pick('"UTC"', '"Europe/Berlin"', '"asia/kathmandu"'),
+          pick('"+01:00"', '"Nowhere"', "null"),
+          6,
+        ),
+      },
+      { reason, dry_run: truth },
+    ),
+  ),
+  send(
     1,
     "DELETE",
     path("/v2/projects/", mostly(pick("p3", "p3", "p3", "missing"), pick("p1", "p2", "p2"), 8)),

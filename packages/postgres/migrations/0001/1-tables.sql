@@ -5,6 +5,8 @@ CREATE TABLE tenure.projects (
   -- All other tables have this number in place of the id. So a project that is created again after it was
   -- deleted has another number, and nothing from the earlier one.
   number               bigint GENERATED ALWAYS AS IDENTITY UNIQUE,
+  -- The IANA time zone in which the project's days begin and end.
+  time_zone            text NOT NULL DEFAULT 'UTC',
   -- How many memberships and webhooks the project has.
   membership_count     bigint NOT NULL DEFAULT 0,
   webhook_count        integer NOT NULL DEFAULT 0,

@@ -22,7 +22,7 @@ CREATE TABLE tenure.audit (
   action     text NOT NULL CHECK (action IN (
                'granted', 'imported', 'extended', 'bulk_extended', 'bulk_lengthened', 'bulk_extended_by',
                'bulk_undone', 'ended', 'moved',
-               'updated', 'expiring', 'expired', 'person_erased', 'project_created', 'project_deleted',
+               'updated', 'expiring', 'expired', 'person_erased', 'project_created', 'project_deleted', 'project_changed',
                'webhook_created', 'webhook_changed', 'webhook_deleted', 'webhook_disabled',
                'secret_rotated', 'secret_shown', 'data_shown', 'signing_key_added',
                'key_issued', 'key_opened', 'key_revoked'
@@ -35,7 +35,7 @@ CREATE TABLE tenure.audit (
   request_id text,
   key_id     text,
   reason     text,
-  -- A webhook's changed settings with old and new values, as JSON; NULL for other changes.
+  -- The changed settings of a webhook or a project with old and new values, as JSON; NULL for other changes.
   changes    text,
   PRIMARY KEY (project_number, seq, id)
 ) PARTITION BY RANGE (id);

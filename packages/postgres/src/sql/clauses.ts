@@ -304,6 +304,7 @@ const contextFrom = (first: number | undefined): string =>
  *   it, `source` has the columns `at`, `request_id` and `key_id`
  * @param action - an SQL expression for what happened
  * @param changes - an expression for the replaced settings as JSON
+ * @param reason - an expression for why it happened
  */
 export const auditRow = (
   schema: string,
@@ -311,12 +312,13 @@ export const auditRow = (
   first: number | undefined,
   action: `'${NonMembershipAction}'` | `CASE ${string} END` | `$${number}::text`,
   changes = "NULL",
+  reason = "NULL",
 ): string => `
   audited AS (
-    INSERT INTO ${schema}.audit (project_number, seq, subject, action, at, request_id, key_id, changes)
+    INSERT INTO ${schema}.audit (project_number, seq, subject, action, at, request_id, key_id, changes, reason)
     SELECT s.project_number,
            coalesce((SELECT ${sequenceRound("p.seq")} FROM ${schema}.projects p WHERE p.number = s.project_number), 0),
-           s.subject, ${action}, ${contextFrom(first)}, ${changes}
+           s.subject, ${action}, ${contextFrom(first)}, ${changes}, ${reason}
     FROM ${source} s
   )`
 

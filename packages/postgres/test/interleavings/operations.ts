@@ -27,12 +27,15 @@ import {
   type StorePorts,
   StoredSecret,
   type StoredWebhook,
+  TimeZone,
   UserId,
   WebhookId,
   WebhookStore,
+  defaultProjectSettings,
   joinMemberships,
   knownEventTypes,
   hostOrigin,
+  projectChanges,
   settingChanges,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
@@ -321,6 +324,13 @@ export const operations: ReadonlyArray<Operation> = [
   onMemberships("create project", ({ createProject }, setting) =>
     createProject(p3, contextOf(setting)),
   ),
+  onMemberships("change project", ({ updateProject }, setting, slot) => {
+    const expected = defaultProjectSettings
+    const settings = { timeZone: TimeZone(slot === "first" ? "Europe/Berlin" : "Asia/Kathmandu") }
+    const changes = projectChanges(expected, settings)
+    const asked = { ...contextOf(setting), projectId: p1, reason: undefined }
+    return updateProject({ ...asked, expected, settings, changes })
+  }),
   onMemberships("delete project", ({ deleteProject }, setting) =>
     deleteProject(p1, contextOf(setting)),
   ),

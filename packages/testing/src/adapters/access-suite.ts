@@ -396,6 +396,7 @@ const expectations: { readonly [Of in Operation]: Expectation } = {
   "projects.list": { least: "client" },
   "projects.create": { least: "admin", missing: "OK" },
   "projects.get": { least: "client" },
+  "projects.update": { least: "operator", body: { time_zone: "Europe/Berlin" } },
   "projects.delete": { least: "admin" },
   "projects.audit": { least: "operator" },
   "projects.activity": { least: "operator" },

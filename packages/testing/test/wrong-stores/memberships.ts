@@ -143,6 +143,27 @@ export const wrongMembershipStores = wrongStores("MembershipStore", MembershipSt
   "orders projects by their ids, page by page, of those within": ({ listProjects }) => ({
     listProjects: (page) => listProjects({ ...page, within: "all" }),
   }),
+  "sets the time zone of one project, and moves no end date": () => ({
+    updateProject: () => Effect.void,
+  }),
+  "fails if the project has other settings than expected, or does not exist": ({
+    findProject,
+    updateProject,
+  }) => ({
+    updateProject: Effect.fnUntraced(function* (change) {
+      const found = findProject(change.projectId)
+      const expected = yield* Effect.orElseSucceed(found, () => change.expected)
+      return yield* updateProject({ ...change, expected })
+    }),
+  }),
+  "is in the trail of the project with what differs, if anything does": ({ updateProject }) => ({
+    updateProject: (change) => updateProject({ ...change, reason: undefined }),
+  }),
+  "makes a change of a project's settings once, repeats its answer, and refuses another request": ({
+    updateProject,
+  }) => ({
+    updateProject: ({ idempotency: _, ...change }) => updateProject(change),
+  }),
   "happens once if several delete the project at the same time": () => ({
     deleteProject: () => Effect.void,
   }),

@@ -53,6 +53,7 @@ const requests: { readonly [Of in Changing]: (fixture: Fixture) => Promise<Prepa
   "memberships.update": async () => ({ body: { metadata: { plan: "gold" } } }),
   "memberships.end": async () => ({}),
   "projects.create": async () => ({ params: { project_id: "fresh" } }),
+  "projects.update": async () => ({ body: { time_zone: "Europe/Berlin" } }),
   "projects.delete": async () => ({}),
   "webhooks.create": async () => ({ body: { url: "https://example.com/" } }),
   "webhooks.update": async (fixture) => ({
@@ -87,6 +88,7 @@ const changeAnswered = async ({ tenure }: Fixture): Promise<void> => {
   const registered = await tenure.webhooks.list({ projectId: "p1" }).catch(() => [])
   const changes = [
     () => tenure.memberships.update({ ...member, metadata: { plan: "silver" } }),
+    () => tenure.memberships.updateProject({ projectId: "p1", timeZone: "Asia/Kathmandu" }),
     () => tenure.memberships.extendAll({ projectId: "p1", by: "P1D", idempotencyKey: "k-1" }),
     () => tenure.memberships.end(member),
     ...registered.map(({ id }) => async () => {

@@ -30,12 +30,31 @@ import {
 
 const p1 = { id: "p1", memberships: 3, webhooks: 0 }
 
+/** A new project without its id. */
+const empty = { memberships: 0, webhooks: 0, last_bulk_end_date: null, time_zone: "UTC" }
+
+/** An audit row without its content. */
+const bareRow = {
+  at: instant,
+  from: null,
+  to: null,
+  extend_by: null,
+  key_id: null,
+  key_name: null,
+  request_id: null,
+  reason: null,
+  user_id: null,
+  subject: null,
+  changes: [],
+}
+
 const ownTests = (test: ServerTest): void => {
   test("are listed to those who may use them, page by page, with their last bulk extension", async (fixture) => {
     const { administer, call } = fixture
     expectSuccess(await call("GET", "/v2/projects"), { total: 1, next: null, data: [p1] })
     await call("PATCH", extendAll, { body: { extend } })
-    expectSuccess(await call("GET", project), { data: { ...p1, last_bulk_end_date: extend } })
+    const data = { ...p1, last_bulk_end_date: extend, time_zone: "UTC" }
+    expectSuccess(await call("GET", project), { data })
     const first = await administer("GET", "/v2/projects?limit=1")
     expectSuccess(first, { total: 1, next: "p1", data: [p1] })
     const second = await administer("GET", "/v2/projects?limit=1&after=p1")
@@ -43,7 +62,7 @@ const ownTests = (test: ServerTest): void => {
   })
 
   test("are created once, by admins", async ({ administer, tenure }) => {
-    const data = { id: "new", memberships: 0, webhooks: 0, last_bulk_end_date: null }
+    const data = { ...empty, id: "new" }
     for (const _ of ["created", "exists"]) {
       expectSuccess(await administer("PUT", "/v2/projects/new"), { data })
     }
@@ -69,10 +88,71 @@ const ownTests = (test: ServerTest): void => {
     expect(row).toMatchObject({ action: "project_deleted", subject: "p1" })
     await administer("PUT", project)
     expectSuccess(await administer("GET", project), {
-      data: { ...p1, memberships: 0, last_bulk_end_date: null },
+      data: { ...empty, id: "p1" },
     })
     // The deleted one's keys do not open the new one, although they were cached.
     expectFailure(await call("GET", project), 404, "PROJECT_NOT_FOUND")
+  })
+
+  test("have a time zone that operators change, which moves no date and is in the audit trail", async (fixture) => {
+    const { call, operate, tenure } = fixture
+    const before = itemsOf(await call("GET", members))
+    const timeZone = "Europe/Berlin"
+    const reason = "The shop has moved"
+    const data = { ...p1, last_bulk_end_date: null, time_zone: timeZone }
+    const change = { time_zone: timeZone, reason }
+    const tried = await operate("PATCH", project, { ...change, dry_run: true })
+    expect(expectSuccess(tried, { data })["message"]).toContain("nothing was changed")
+    expectSuccess(await call("GET", project), { data: { ...data, time_zone: "UTC" } })
+    const changed = await operate("PATCH", project, change)
+    expectSuccess(changed, { data })
+    // Nothing differs any more.
+    expectSuccess(await operate("PATCH", project, { time_zone: "europe/BERLIN" }), { data })
+    expectSuccess(await call("GET", project), { data })
+    expectSuccess(await fixture.administer("PUT", project), { data })
+    expect(itemsOf(await call("GET", members))).toEqual(before)
+    expect(itemsOf(await call("GET", events))).toEqual([])
+    const rows = itemsOf(await operate("GET", `${project}/audit`))
+    expect(rows.filter(({ action }) => action === "project_changed")).toEqual([
+      {
+        ...bareRow,
+        action: "project_changed",
+        key_id: expect.any(String),
+        key_name: "billing",
+        request_id: fieldsOf(changed.body)["request_id"],
+        reason,
+        subject: "p1",
+        changes: [{ field: "time_zone", from: "UTC", to: timeZone }],
+      },
+    ])
+    expect(await tenure.memberships.findProject("p1")).toMatchObject({ timeZone })
+  })
+
+  test("refuse offsets, unknown time zones, and a change of nothing", async ({
+    operate,
+    tenure,
+  }) => {
+    for (const timeZone of [
+      "+01:00",
+      "GMT+1",
+      "Europe/Nowhere",
+      "",
+      " UTC",
+      "BST",
+      `Europe/${"x".repeat(1000)}`,
+      null,
+      1,
+      ["UTC"],
+    ]) {
+      expectInvalid(await operate("PATCH", project, { time_zone: timeZone }), /^time_zone must be /)
+    }
+    const nothing = /^time_zone or another setting is needed/
+    for (const body of [{}, { reason: "No setting" }, { dry_run: true }]) {
+      expectInvalid(await operate("PATCH", project, body), nothing)
+    }
+    const other = { time_zone: "Europe/Berlin", timeZone: "Europe/Berlin" }
+    expectInvalid(await operate("PATCH", project, other), /^timeZone /)
+    expect((await tenure.memberships.findProject("p1")).timeZone).toBe("UTC")
   })
 
   test("that do not exist count before what is wrong with the body, and after the path", async (fixture) => {
@@ -91,21 +171,6 @@ const ownTests = (test: ServerTest): void => {
   })
 }
 
-/** An audit row without its content. */
-const row = {
-  at: instant,
-  from: null,
-  to: null,
-  extend_by: null,
-  key_id: null,
-  key_name: null,
-  request_id: null,
-  reason: null,
-  user_id: null,
-  subject: null,
-  changes: [],
-}
-
 const auditTests = (test: ServerTest): void => {
   test("of a project has the changes of memberships and webhooks, newest first, page by page", async (fixture) => {
     const { administer, operate, tenure } = fixture
@@ -120,7 +185,7 @@ const auditTests = (test: ServerTest): void => {
       next: expect.any(String),
       data: [
         {
-          ...row,
+          ...bareRow,
           action: "webhook_created",
           key_id: expect.any(String),
           key_name: "billing",
@@ -144,7 +209,7 @@ const auditTests = (test: ServerTest): void => {
     const { next } = expectSuccess(first, {
       total: 1,
       next: expect.any(String),
-      data: [{ ...row, action: "project_created", subject: "p7", key_id: id, key_name: "Eve" }],
+      data: [{ ...bareRow, action: "project_created", subject: "p7", key_id: id, key_name: "Eve" }],
     })
     const second = await administer("GET", `/v2/audit?limit=1&after=${String(next)}`)
     expect(itemsOf(second)).toMatchObject([{ action: "key_issued", subject: id, key_id: null }])

@@ -7,8 +7,12 @@ import {
   type Metadata,
   Millis,
   ProjectId,
+  type ProjectSettings,
+  TimeZone,
   type UserId,
+  defaultProjectSettings,
   noMetadata,
+  projectChanges,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import * as Fixture from "../../support/fixtures.ts"
@@ -95,9 +99,26 @@ const undoing: Kind = [
   }),
 ]
 
-const projectChanges: ReadonlyArray<Kind> = [
+/** Sets a project's time zone. */
+export const changeZone = (
+  store: Store,
+  { event: _, ...by }: Change,
+  timeZone: TimeZone,
+  expected: ProjectSettings = defaultProjectSettings,
+) => {
+  const settings = { ...expected, timeZone }
+  const changes = projectChanges(expected, settings)
+  return store.updateProject({ ...by, expected, settings, changes })
+}
+
+const changesOfProjects: ReadonlyArray<Kind> = [
   ["the creation of a project", (store, by) => store.createProject(nowhere, by)],
   ["the creation of a project that exists", (store, by) => store.createProject(p1, by)],
+]
+
+const settingChange: Kind = [
+  "a change of a project's settings",
+  (store, by) => changeZone(store, by, TimeZone("Europe/Berlin")),
 ]
 
 /** All changes that are possible at a store. */
@@ -105,12 +126,16 @@ export const changesAt = ({ settlesAtOnce }: { readonly settlesAtOnce: boolean }
   ...datingChanges,
   ...otherChanges,
   ...(settlesAtOnce ? [] : [undoing]),
-  ...projectChanges,
+  ...changesOfProjects,
+  settingChange,
 ]
 
 /** Returns how many audit rows and deliveries a kind writes. */
-export const writesOf = (name: string): number =>
-  name === "a move" ? 2 : projectChanges.some(([project]) => project === name) ? 0 : 1
+export const writesOf = (name: string): readonly [rows: number, deliveries: number] => {
+  if (name === settingChange[0]) return [1, 0]
+  if (changesOfProjects.some(([project]) => project === name)) return [0, 0]
+  return name === "a move" ? [2, 2] : [1, 1]
+}
 
 /** Adds a webhook to a project, and returns a way to read everything that a change in it writes from then on. */
 export const observe = Effect.fnUntraced(function* (projectId: ProjectId = p1) {

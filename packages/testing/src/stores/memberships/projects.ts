@@ -10,6 +10,8 @@ import {
   MembershipStore,
   Outbox,
   ProjectId,
+  Reason,
+  TimeZone,
   WebhookStore,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
@@ -17,15 +19,19 @@ import fc from "fast-check"
 import * as Fixture from "../../support/fixtures.ts"
 import { type StoreTests, undone } from "../declare.ts"
 import { claims, deliveriesOf, publishMany, settle, webhookIdsOf } from "../outbox/steps.ts"
-import { addWebhook, firstOf, outcomeOf, successesOf, together } from "../steps.ts"
-import { changesAt, everything, observe } from "./every-change.ts"
+import { addWebhook, expectFailure, firstOf, outcomeOf, successesOf, together } from "../steps.ts"
+import { changeZone, changesAt, everything, observe } from "./every-change.ts"
 import { endDateOf, nowhere, prepared } from "./every-change.ts"
 
 const { apiKey, change, in2027, in2028, in2029, context, idempotency, p1, p2, u1, u2, u3 } = Fixture
 
+const utc = TimeZone("UTC")
+const berlin = TimeZone("Europe/Berlin")
+const kathmandu = TimeZone("Asia/Kathmandu")
+
 export const projectTests = (on: StoreTests): void => {
   const { describe } = on
-  const { test } = on.testsAfter(prepared)
+  const { test, transactional } = on.testsAfter(prepared)
 
   describe("findProject", () => {
     test("counts memberships and webhooks", function* (store) {
@@ -35,7 +41,13 @@ export const projectTests = (on: StoreTests): void => {
       const dated = [u2, u3].map((userId) => ({ userId, endDate: in2027 }))
       yield* store.import({ ...change(p1), memberships: dated })
       yield* store.end({ ...change(p1), userId: u1 })
-      const found = { id: p1, memberships: 2, webhooks: 1, lastBulkEndDate: undefined }
+      const found = {
+        id: p1,
+        memberships: 2,
+        webhooks: 1,
+        lastBulkEndDate: undefined,
+        timeZone: utc,
+      }
       expect(yield* store.findProject(p1)).toEqual(found)
       const empty = { ...found, id: p2, memberships: 0, webhooks: 0 }
       expect(yield* store.findProject(p2)).toEqual(empty)
@@ -71,6 +83,76 @@ export const projectTests = (on: StoreTests): void => {
       expect(created.toSorted()).toEqual(
         ids.map((id, index) => `${id} request ${index}`).toSorted(),
       )
+    })
+  })
+
+  describe("updateProject", () => {
+    test("sets the time zone of one project, and moves no end date", function* (store) {
+      const written = yield* observe()
+      const before = yield* written
+      yield* changeZone(store, change(p1), berlin)
+      expect((yield* store.findProject(p1)).timeZone).toBe(berlin)
+      const { memberships, deliveries } = yield* written
+      expect([memberships, deliveries]).toEqual([before.memberships, []])
+      const listed = yield* store.listProjects({ within: "all", after: undefined, limit: 10 })
+      expect(listed.map(({ id, timeZone }) => [id, timeZone])).toEqual([
+        [p1, berlin],
+        [p2, utc],
+      ])
+      // A project that exists is not created again.
+      yield* store.createProject(p1, context)
+      expect((yield* store.findProject(p1)).timeZone).toBe(berlin)
+    })
+
+    test("fails if the project has other settings than expected, or does not exist", function* (store) {
+      yield* changeZone(store, change(p1), berlin)
+      const written = yield* observe()
+      for (const projectId of [p1, nowhere]) {
+        yield* expectFailure("ProjectConflict", changeZone(store, change(projectId), kathmandu))
+      }
+      yield* changeZone(store, change(p1), kathmandu, { timeZone: berlin })
+      expect((yield* store.findProject(p1)).timeZone).toBe(kathmandu)
+      expect((yield* written).rows).toHaveLength(1)
+    })
+
+    test("succeeds once, if many expect the same settings at the same time", function* (store) {
+      expect(yield* successesOf(8, () => changeZone(store, change(p1), berlin))).toBe(1)
+    })
+
+    test("is in the trail of the project with what differs, if anything does", function* (store) {
+      const origin = { requestId: "r1", keyId: undefined }
+      const reason = Reason("The shop has moved")
+      const by = { ...change(p1), origin, reason, at: 7 }
+      yield* changeZone(store, by, utc)
+      expect(yield* store.history(p1, { ...everything, limit: 1 })).toMatchObject([
+        { action: "granted" },
+      ])
+      yield* changeZone(store, by, berlin)
+      const [row] = yield* store.history(p1, everything)
+      expect(row).toEqual({
+        cursor: expect.any(String),
+        projectId: p1,
+        userId: undefined,
+        action: "project_changed",
+        subject: p1,
+        origin,
+        keyName: undefined,
+        reason,
+        from: undefined,
+        to: undefined,
+        by: undefined,
+        changes: [{ field: "timeZone", from: "UTC", to: "Europe/Berlin" }],
+        at: 7,
+      })
+      expect(yield* store.history(p1, { ...everything, userId: u1 })).toMatchObject([
+        { action: "granted" },
+      ])
+      expect(yield* store.history(p2, everything)).toEqual([])
+    })
+
+    transactional("is undone with a transaction of the host that fails", function* (store) {
+      yield* undone(changeZone(store, change(p1), berlin))
+      expect((yield* store.findProject(p1)).timeZone).toBe(utc)
     })
   })
 
@@ -156,6 +238,7 @@ const furnished = Effect.gen(function* () {
     const receiver = yield* addWebhook(projectId)
     const published = firstOf(yield* publishMany(1, projectId))
     yield* store.extendAll({ ...change(projectId), bulk: { endDate: in2028, mode: "set" } })
+    yield* changeZone(store, change(projectId), berlin)
     return { receiver, published }
   })
   return { store, key, one: yield* furnish(p1), other: yield* furnish(p2) }
@@ -229,7 +312,13 @@ export const deletingTests = (on: StoreTests): void => {
       yield* store.createProject(p1, context)
       expect(yield* readable(all)).toEqual({
         ...nothing,
-        project: { id: p1, memberships: 0, webhooks: 0, lastBulkEndDate: undefined },
+        project: {
+          id: p1,
+          memberships: 0,
+          webhooks: 0,
+          lastBulkEndDate: undefined,
+          timeZone: utc,
+        },
         memberships: [],
         counts: 0,
         history: [],
