@@ -97,8 +97,10 @@ export {
   type Adjustment,
   type BulkChange,
   type ComposedBulkExtensions,
+  type OrderedAdjustment,
   type DateForm,
   type FormedEndDate,
+  type OptionalForm,
   type LoggedBulkExtension,
 } from "./memberships/end-date.ts"
 export {

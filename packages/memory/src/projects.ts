@@ -153,6 +153,7 @@ const makeMembers = (): Members => {
       order: next.order,
       adjustment,
       isUndone: false,
+      inDays: [before, next].some(({ inDays, isUndone }) => inDays === true && !isUndone),
       setAt: Math.max(lastChange(before), lastChange(next)),
       undoneAt: undefined,
     }
@@ -245,6 +246,7 @@ const makeMembers = (): Members => {
       const made: OpenBulkExtension = {
         id,
         adjustment: adjustmentOf(change),
+        inDays: change.mode !== "extendBy" && change.inDays === true,
         order: ++changes,
         isUndone: false,
         lastOwn,

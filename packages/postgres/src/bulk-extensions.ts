@@ -10,7 +10,7 @@ import {
   BulkExtensionSettled,
   BulkExtensionUndone,
   type BulkPreview,
-  type ComposedBulkExtensions,
+  type OrderedAdjustment,
   EndDate,
   EventId,
   type LoggedBulkExtension,
@@ -47,6 +47,7 @@ import {
   integerParam,
   jsonOf,
   millisOf,
+  flagParam,
   textParam,
   uuidParam,
   wholeMillisOf,
@@ -97,7 +98,7 @@ export const extendAll = (schema: string, idempotency: KeyClause): string => `
   changed AS MATERIALIZED (
     SELECT a.*, p.number AS project_number, p.seq, p.membership_count AS total,
            ${schema}.add_bulk_extension(p.number, p.seq, a.event_id, $11::text, a.to_date, ${extendBy},
-             a.at, a.request_id, a.key_id, a.reason, p.membership_count) AS added
+             $13::boolean, a.at, a.request_id, a.key_id, a.reason, p.membership_count) AS added
     FROM asked a, project p
   ),
   ${auditBulkChange(
@@ -117,6 +118,7 @@ export const extendAllParams = (extension: BulkExtension) => {
     ...changeParams(extension, undefined, isByDuration ? undefined : bulk.endDate),
     textParam(bulkChangeNames[bulk.mode]),
     textParam(isByDuration ? String(bulk.by) : undefined),
+    flagParam(!isByDuration && bulk.inDays === true),
   ]
 }
 
@@ -190,7 +192,7 @@ export const undoFailure = (
 const listBulkExtensions = (schema: string): string => `
   SELECT b.id, b.seq, b.mode, b.state, ${millisOf("b.end_date")} AS end_date,
          ${wholeMillisOf("b.extend_by")} AS extend_by,
-         ${wholeMillisOf("b.own_addition")} AS own_addition, ${millisOf("b.own_minimum")} AS own_minimum, ${millisOf("b.at")} AS at, b.request_id, b.key_id,
+         ${wholeMillisOf("b.own_addition")} AS own_addition, ${millisOf("b.own_minimum")} AS own_minimum, b.own_in_days, ${millisOf("b.at")} AS at, b.request_id, b.key_id,
          b.reason, b.total, ${millisOf("b.undone_at")} AS undone_at, b.undone_request_id, b.undone_key_id
   FROM ${schema}.projects p
   LEFT JOIN LATERAL (
@@ -215,6 +217,7 @@ interface BulkExtensionRow {
   /** With `own_minimum`, its effect on an end date, including extensions that were joined with it. */
   readonly own_addition: Integer | null
   readonly own_minimum: Integer | null
+  readonly own_in_days: boolean | null
   readonly at: Integer
   readonly request_id: string | null
   readonly key_id: string | null
@@ -325,7 +328,7 @@ const previewParams = (
   ...adjustmentParams(composeLog(before)),
 ]
 
-const adjustmentParams = (composed: ReadonlyArray<ComposedBulkExtensions>) => [
+const adjustmentParams = (composed: ReadonlyArray<OrderedAdjustment>) => [
   bigintsParam(
     composed.map(({ addition }) => (addition === undefined ? undefined : BigInt(addition))),
   ),
@@ -372,6 +375,7 @@ const toLogged = (row: KeptRow): LoggedBulkExtension => ({
     addition: row.own_addition === null ? undefined : Millis(Number(row.own_addition)),
     minimum: row.own_minimum === null ? undefined : EndDate(Number(row.own_minimum)),
   },
+  inDays: row.own_in_days === true,
   isUndone: row.undone_at !== null,
 })
 

@@ -20,7 +20,7 @@ import {
 import * as Effect from "effect/Effect"
 import { type Executor, readsOf } from "./connection/executor.ts"
 import { type MembershipRow, toMembership } from "./memberships.sql.ts"
-import { afterAllUsers, effectiveEndDateSql } from "./sql/clauses.ts"
+import { afterAllUsers, effectiveEndDateSql, effectiveFormSql } from "./sql/clauses.ts"
 import {
   type Integer,
   bigintParam,
@@ -169,9 +169,11 @@ const endBefore = "$8::text::timestamptz"
  * A membership that ends later than its lower bound says gets a new bound. The walk stops at the first such
  * row that is locked or has changed meanwhile, because it may belong behind the result.
  */
-export const walkByEndDate = (schema: string): string => `
+export const walkByEndDate = (schema: string): string => {
+  const form = effectiveFormSql(schema)
+  return `
   WITH RECURSIVE project AS MATERIALIZED (
-    SELECT number, bulk_seq, settled_seq,
+    SELECT number, bulk_seq, settled_seq, time_zone,
            ending_backfilled_to IS NOT DISTINCT FROM '${afterAllUsers}' AS is_kept
     FROM ${schema}.projects WHERE id = $1::text
   ),
@@ -232,7 +234,8 @@ export const walkByEndDate = (schema: string): string => `
              -- Skips the bulk extensions for members that have not changed since others in their generation.
              CASE WHEN m.seq >= m.generation_seq AND (m.seq < m.next_seq) IS NOT FALSE
              THEN ${schema}.adjusted_end_date(m.end_date, m.addition, m.minimum)
-             ELSE ${effectiveEndDateSql(schema)} END AS end_date
+             ELSE ${effectiveEndDateSql(schema)} END AS end_date,
+             ${form.inDays} AS in_days, ${form.keptDay} AS kept_day
       FROM project p
       CROSS JOIN LATERAL (
         SELECT m.*, r.seq AS generation_seq, r.next_seq, r.addition, r.minimum,
@@ -283,7 +286,7 @@ export const walkByEndDate = (schema: string): string => `
   SELECT t.is_whole, t.is_kept, ${millisOf("t.at")} AS far_at, t.generation AS far_generation,
          ${millisOf("t.bound")} AS far_bound, t.user_id AS far_user,
          w.user_id, ${millisOf("w.end_date")} AS end_date, w.generation, ${millisOf("w.next_bound")} AS bound,
-         coalesce(w.metadata, '{}') AS metadata
+         w.in_days, w.kept_day, coalesce(w.metadata, '{}') AS metadata, (SELECT time_zone FROM project) AS time_zone
   FROM turn t
   LEFT JOIN LATERAL (
     SELECT * FROM reached w
@@ -294,6 +297,7 @@ export const walkByEndDate = (schema: string): string => `
   ) w ON true
   ORDER BY w.end_date, w.generation, w.next_bound, w.user_id
 `
+}
 
 /** The limits on a walk. */
 export interface WalkRequest {

@@ -3,7 +3,7 @@
 import { lastEndDate, noAdjustment } from "@tenure/core/internal"
 import {
   type Adjustment,
-  type ComposedBulkExtensions,
+  type OrderedAdjustment,
   EndDate,
   type EndCells,
   type EndCounts,
@@ -62,7 +62,7 @@ interface LogRow {
   readonly first_part: number
 }
 
-const toComposed = ({ addition, minimum, seq }: LogRow): ReadonlyArray<ComposedBulkExtensions> =>
+const toComposed = ({ addition, minimum, seq }: LogRow): ReadonlyArray<OrderedAdjustment> =>
   seq === null
     ? []
     : [
@@ -114,7 +114,7 @@ interface CellRow {
 const none = Millis(0)
 
 /** The parameters for `countInCells` after its first two. */
-const logParams = (cells: EndCells, composed: ReadonlyArray<ComposedBulkExtensions>) => {
+const logParams = (cells: EndCells, composed: ReadonlyArray<OrderedAdjustment>) => {
   const last = cellOf(cells, lastEndDate)
   const cellOfMinimum = (minimum: EndDate | undefined): number =>
     minimum === undefined ? 0 : cellOf(cells, minimum)

@@ -8,18 +8,19 @@ import {
   changeParams,
   changeTimeSql,
   effectiveDateLocked,
+  effectiveFormLocked,
   lastSeq,
   lockedProject,
   nextCheckOf,
   publishChange,
   requested,
 } from "./sql/clauses.ts"
-import { millisOf, textParam, uuidParam } from "./sql/values.ts"
+import { flagParam, integerParam, millisOf, textParam, uuidParam } from "./sql/values.ts"
 
 /**
- * Moves user `$2`'s membership to user `$11`, whose event is `$12` to `$14`, with the metadata `$15`. Expects
- * the end dates and metadata `$16` to `$19`, which are NULL if the other user is expected to have no
- * membership. If they are as expected, returns two rows: for the end, then for the other user.
+ * Moves user `$2`'s membership to user `$11`, whose event is `$12` to `$14`, with the metadata `$15` and a date in the form
+ * `$16` and `$17`. Expects the end dates, forms and metadata `$18` to `$25`, which are NULL if the other user is expected
+ * to have no membership. If they are as expected, returns two rows: for the end, then for the other user.
  *
  * The statement may have begun before it locked the project. So it decides by the rows that it locks, not by
  * those that it finds, and overwrites no membership that it did not find.
@@ -36,7 +37,8 @@ export const moveMembership = (schema: string, idempotency: KeyClause): string =
     FOR NO KEY UPDATE OF m
   ),
   member AS MATERIALIZED (
-    SELECT m.user_id, ${effectiveDateLocked(schema)} AS end_date, ${lastSeq} AS last_seq,
+    SELECT m.user_id, ${effectiveDateLocked(schema)} AS end_date,
+           ${effectiveFormLocked(schema).inDays} AS in_days, ${effectiveFormLocked(schema).keptDay} AS kept_day, ${lastSeq} AS last_seq,
            coalesce(m.metadata, '{}') AS metadata, m.announced_end, m.announced_lead_seconds
     FROM locked m, project p
   ),
@@ -52,23 +54,25 @@ export const moveMembership = (schema: string, idempotency: KeyClause): string =
       SELECT * FROM member
       ORDER BY end_date DESC, announced_end IS DISTINCT FROM end_date, announced_lead_seconds LIMIT 1
     ) later
-    WHERE ${millisOf("f.end_date")} = $16::bigint AND f.metadata = $17::text
-      AND ${millisOf("t.end_date")} IS NOT DISTINCT FROM $18::bigint AND t.metadata IS NOT DISTINCT FROM $19::text
+    WHERE ${millisOf("f.end_date")} = $18::bigint AND f.metadata = $19::text
+      AND f.in_days = $20::boolean AND f.kept_day IS NOT DISTINCT FROM $21::integer
+      AND ${millisOf("t.end_date")} IS NOT DISTINCT FROM $22::bigint AND t.metadata IS NOT DISTINCT FROM $23::text
+      AND t.in_days IS NOT DISTINCT FROM $24::boolean AND t.kept_day IS NOT DISTINCT FROM $25::integer
   ),
   granted AS (
     INSERT INTO ${schema}.memberships AS m
-      (project_number, user_id, end_date, date_set_at, seq, next_check_at, ending_generation, ending_lower_bound,
-       metadata, announced_end, announced_lead_seconds)
-    SELECT p.number, $11::text, a.end_date, ${changeTimeSql("a.at")}, a.last_seq + 2, ${nextCheckOf(schema, "a.end_date")},
+      (project_number, user_id, end_date, in_days, kept_day, date_set_at, seq, next_check_at, ending_generation,
+       ending_lower_bound, metadata, announced_end, announced_lead_seconds)
+    SELECT p.number, $11::text, a.end_date, $16::boolean, $17::integer, ${changeTimeSql("a.at")}, a.last_seq + 2, ${nextCheckOf(schema, "a.end_date")},
            ${newEndingColumns("a.end_date")}, $15::text, a.announced_end, a.announced_lead_seconds
     FROM placed a, project p
     ON CONFLICT (project_number, user_id) DO UPDATE
-    SET end_date = excluded.end_date, date_set_at = excluded.date_set_at, seq = excluded.seq,
+    SET end_date = excluded.end_date, in_days = excluded.in_days, kept_day = excluded.kept_day, date_set_at = excluded.date_set_at, seq = excluded.seq,
         next_check_at = least(m.next_check_at, excluded.next_check_at),
         metadata = excluded.metadata,
         announced_end = excluded.announced_end, announced_lead_seconds = excluded.announced_lead_seconds,
         ${updateEndingColumns(schema, "excluded.ending_generation", "excluded.ending_lower_bound")}
-    WHERE $18::bigint IS NOT NULL
+    WHERE $22::bigint IS NOT NULL
     RETURNING project_number
   ),
   ended AS (
@@ -98,6 +102,8 @@ export const moveMembership = (schema: string, idempotency: KeyClause): string =
 const expectedParams = (expected: MovedMembership | undefined) => [
   textParam(expected && String(expected.endDate)),
   textParam(expected && metadataJson(expected.metadata)),
+  flagParam(expected && (expected.inDays ?? false)),
+  integerParam(expected?.keptDay),
 ]
 
 /** The parameters for `moveMembership`. */
@@ -108,6 +114,8 @@ export const moveParams = (move: Move) => [
   textParam(move.granted.type),
   textParam(move.granted.head),
   textParam(metadataJson(move.metadata)),
+  flagParam(move.inDays ?? false),
+  integerParam(move.keptDay),
   ...expectedParams(move.expected.from),
   ...expectedParams(move.expected.to),
 ]

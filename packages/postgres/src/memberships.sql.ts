@@ -12,6 +12,7 @@ import {
   type MetadataChange,
   type ProjectId,
   type Publication,
+  TimeZone,
   UserId,
   metadataFromJson,
   metadataJson,
@@ -28,6 +29,7 @@ import {
   changeTimeSql,
   dateSetAtSql,
   effectiveDateLocked,
+  effectiveFormLocked,
   effectiveEndDateSql,
   lastSeq,
   endedRows,
@@ -45,6 +47,7 @@ import {
 import {
   type Integer,
   flagsParam,
+  smallintsParam,
   instantParam,
   instantsParam,
   jsonOf,
@@ -68,10 +71,11 @@ const requestedOfEach = (
 ): string => `
   asked AS MATERIALIZED (
     SELECT * FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[],
-                         $5::text[], $6::text[], $7::uuid[], $8::text[], $9::text[], $10::text[]${further.types}${idempotency.types})
+                         $5::text[], $6::text[], $7::uuid[], $8::text[], $9::text[], $10::text[],
+                         $11::boolean[], $12::smallint[]${further.types}${idempotency.types})
     WITH ORDINALITY
-    AS a (project_id, user_id, to_date, at, request_id, key_id, event_id, event_type, head, reason
-          ${further.columns}${idempotency.columns}, n)
+    AS a (project_id, user_id, to_date, at, request_id, key_id, event_id, event_type, head, reason,
+          in_days, kept_day${further.columns}${idempotency.columns}, n)
     ${idempotency.condition}
   )`
 
@@ -87,6 +91,8 @@ export const paramsOfEach = (changes: ReadonlyArray<DateChange>) => [
   textsParam(changes.map(({ event }) => event.type)),
   textsParam(changes.map(({ event }) => event.head)),
   textsParam(changes.map(({ reason }) => reason)),
+  flagsParam(changes.map(({ inDays = false }) => inDays)),
+  smallintsParam(changes.map(({ keptDay }) => keptDay)),
 ]
 
 /** Returns metadata as JSON, or `undefined`, which keeps the stored metadata. */
@@ -139,14 +145,14 @@ export const updateEndingColumns = (schema: string, seq: string, endDate: string
  */
 const grantedRows = (schema: string, seq: string): string => `
   granted AS (
-    INSERT INTO ${schema}.memberships AS m (project_number, user_id, end_date, date_set_at, seq, next_check_at, ending_generation, ending_lower_bound, metadata)
-    SELECT p.number, a.user_id, a.to_date, ${changeTimeSql("a.at")}, ${seq}, ${nextCheckOf(schema, "a.to_date")}, ${newEndingColumns("a.to_date")},
+    INSERT INTO ${schema}.memberships AS m (project_number, user_id, end_date, in_days, kept_day, date_set_at, seq, next_check_at, ending_generation, ending_lower_bound, metadata)
+    SELECT p.number, a.user_id, a.to_date, a.in_days, a.kept_day, ${changeTimeSql("a.at")}, ${seq}, ${nextCheckOf(schema, "a.to_date")}, ${newEndingColumns("a.to_date")},
            a.metadata
     FROM asked a
     JOIN project p ON p.id = a.project_id
     ORDER BY p.id, a.user_id COLLATE "C"
     ON CONFLICT (project_number, user_id) DO UPDATE
-    SET end_date = excluded.end_date,
+    SET end_date = excluded.end_date, in_days = excluded.in_days, kept_day = excluded.kept_day,
         date_set_at = ${dateSetAtSql({
           endDate: "excluded.end_date",
           at: "excluded.date_set_at",
@@ -221,7 +227,7 @@ export const setMetadataParams = (changed: MetadataChange) => [
 export const extend = (schema: string): StatementForms => {
   const call = (name: string, params: number): string =>
     `SELECT n, seq, metadata, deliveries FROM ${schema}.${name}(${Array.from({ length: params }, (_, index) => `$${index + 1}`).join(", ")})`
-  return { always: call("extend", 10), idempotency: call("extend_once", 14) }
+  return { always: call("extend", 12), idempotency: call("extend_once", 16) }
 }
 
 /**
@@ -241,7 +247,7 @@ export const extendInOrder = (schema: string, idempotency: KeyClauseOfEach): str
   ),
   written AS (
     UPDATE ${schema}.memberships m
-    SET end_date = p.to_date,
+    SET end_date = p.to_date, in_days = p.in_days, kept_day = p.kept_day,
         date_set_at = ${dateSetAtSql({ endDate: "p.to_date", at: "p.at", bulkSeq: "p.bulk_seq" })},
         seq = ${nextSeq(schema, lastSeq, "p", "p.steps")},
         next_check_at = least(m.next_check_at, ${nextCheckOf(schema, "p.to_date")}),
@@ -270,16 +276,23 @@ const extendedIf = (schema: string): string => {
     at: "made.at",
     bulkSeq: "made.bulk_seq",
   })
-  return `(end_date, date_set_at, seq, next_check_at, ending_generation, ending_lower_bound, previous_end_date) = (
+  const { inDays, keptDay } = effectiveFormLocked(schema)
+  const isOtherForm = `CASE WHEN p.expected_in_days IS NOT NULL
+    THEN ${inDays} <> p.expected_in_days OR ${keptDay} IS DISTINCT FROM p.expected_kept_day ELSE false END`
+  return `(end_date, in_days, kept_day, date_set_at, seq, next_check_at, ending_generation, ending_lower_bound, previous_end_date) = (
     SELECT coalesce(made.to_date, m.end_date),
+           CASE WHEN made.to_date IS NULL THEN m.in_days ELSE made.in_days END,
+           CASE WHEN made.to_date IS NULL THEN m.kept_day ELSE made.kept_day END,
            CASE WHEN made.to_date IS NULL THEN m.date_set_at ELSE ${dateSetAt} END,
            CASE WHEN made.to_date IS NULL THEN m.seq ELSE ${nextSeq(schema, lastSeq, "p")} END,
            least(m.next_check_at, ${nextCheckOf(schema, "made.to_date")}), ${generation}, ${lowerBound},
-           before.end_date
-    FROM (SELECT ${effectiveDateLocked(schema)} AS end_date OFFSET 0) before
+           -- NULL if the date is as expected, and its form is not.
+           CASE WHEN NOT before.has_other_form OR before.end_date <> p.expected_date THEN before.end_date END
+    FROM (SELECT ${effectiveDateLocked(schema)} AS end_date, ${isOtherForm} AS has_other_form OFFSET 0) before
     LEFT JOIN LATERAL (
-      SELECT p.to_date, p.at, p.bulk_seq
-      WHERE (before.end_date <> p.expected_date) IS NOT TRUE AND NOT (p.keeps_later AND before.end_date > p.to_date)
+      SELECT p.to_date, p.in_days, p.kept_day, p.at, p.bulk_seq
+      WHERE (before.end_date <> p.expected_date) IS NOT TRUE AND NOT before.has_other_form
+        AND NOT (p.keeps_later AND before.end_date > p.to_date)
     ) made ON true
   )`
 }
@@ -300,8 +313,8 @@ const laterDate = `CASE WHEN ends_later THEN ${millisOf("from_date")}::text ELSE
  */
 export const extendIf = (schema: string, idempotency: KeyClauseOfEach): string => `
   WITH ${requestedOfEach(idempotency, {
-    types: ", $11::timestamptz[], $12::boolean[]",
-    columns: ", expected_date, keeps_later",
+    types: ", $13::timestamptz[], $14::boolean[], $15::boolean[], $16::smallint[]",
+    columns: ", expected_date, keeps_later, expected_in_days, expected_kept_day",
   })},
   ${lockedProjects(schema)},
   placed AS MATERIALIZED (
@@ -322,11 +335,12 @@ export const extendIf = (schema: string, idempotency: KeyClauseOfEach): string =
   ),
   answered AS (
     SELECT *, keeps_later AND from_date > to_date AS ends_later
-    FROM found WHERE (from_date <> expected_date) IS NOT TRUE
+    FROM found WHERE (from_date <> expected_date) IS NOT TRUE AND from_date IS NOT NULL
   ),
   changed AS (SELECT * FROM answered WHERE NOT ends_later),
   ${auditAndPublish(schema, "changed", "extended")}${idempotency.keeping("answered", laterDate)}
-  SELECT n::integer, seq, metadata, CASE WHEN from_date <> expected_date THEN ${millisOf("from_date")} END AS conflicting_date,
+  SELECT n::integer, seq, metadata, CASE WHEN from_date IS NULL THEN ${millisOf("expected_date")}
+              WHEN from_date <> expected_date THEN ${millisOf("from_date")} END AS conflicting_date,
          CASE WHEN keeps_later AND from_date > to_date THEN ${millisOf("from_date")} END AS later_date,
          (SELECT count(*) FROM delivered)::integer AS deliveries
   FROM found
@@ -341,6 +355,8 @@ export const extendIfParams = (extensions: ReadonlyArray<Extension>) => [
   ...paramsOfEach(extensions),
   instantsParam(extensions.map(({ expectedEndDate }) => expectedEndDate)),
   flagsParam(extensions.map(({ mode }) => mode === "neverShorten")),
+  flagsParam(extensions.map(({ expectedForm }) => expectedForm?.inDays)),
+  smallintsParam(extensions.map(({ expectedForm }) => expectedForm?.keptDay)),
 ]
 
 /** A row from `extendIf`, for an existing membership. */
@@ -353,7 +369,8 @@ export interface ExtendedRow extends ItemRow {
 
 /** Returns a membership with its effective end date, if it exists. */
 export const findMembership = (schema: string): string => `
-  SELECT user_id, ${millisOf("end_date")} AS end_date, metadata::text FROM ${schema}.memberships_current
+  SELECT user_id, ${millisOf("end_date")} AS end_date, in_days, kept_day, metadata::text, time_zone
+  FROM ${schema}.memberships_current
   WHERE project_id = $1::text AND user_id = $2::text
 `
 
@@ -410,7 +427,7 @@ const grantAnswer = `${millisOf("at")} || ' ' || coalesce(metadata, '{}')`
  * of deliveries where the project exists.
  */
 export const grant = (schema: string, idempotency: KeyClauseOfEach): string => `
-  WITH ${requestedOfEach(idempotency, { types: ", $11::text[]", columns: ", metadata" })},
+  WITH ${requestedOfEach(idempotency, { types: ", $13::text[]", columns: ", metadata" })},
   ${lockedProjects(schema)},
   ${grantedRows(schema, "p.seq + 1")},
   -- When a member's round ends, the project goes on to the next one, too.
@@ -440,8 +457,9 @@ export const grant = (schema: string, idempotency: KeyClauseOfEach): string => `
  */
 export const importAll = (schema: string, idempotency: KeyClause): string => `
   WITH asked AS MATERIALIZED (
-    SELECT $1::text AS project_id, user_id, to_date, metadata, $4::timestamptz AS at, n
-    FROM unnest($2::text[], $3::timestamptz[], $11::text[]) WITH ORDINALITY AS a (user_id, to_date, metadata, n)
+    SELECT $1::text AS project_id, user_id, to_date, metadata, in_days, kept_day, $4::timestamptz AS at, n
+    FROM unnest($2::text[], $3::timestamptz[], $11::text[], $12::boolean[], $13::smallint[])
+    WITH ORDINALITY AS a (user_id, to_date, metadata, in_days, kept_day, n)
   ),
   ${lockedProject(schema, idempotency.condition)},
   ${grantedRows(schema, nextSequenceRound("p.seq"))},
@@ -481,12 +499,15 @@ export const importParams = ({ at, event, memberships, origin, projectId, reason
   textParam(event.head),
   textParam(reason),
   textsParam(memberships.map(jsonIfGiven)),
+  flagsParam(memberships.map(({ inDays = false }) => inDays)),
+  smallintsParam(memberships.map(({ keptDay }) => keptDay)),
 ]
+
 const listing = (schema: string, condition: string): string => `
-  SELECT m.user_id, ${millisOf("m.end_date")} AS end_date, m.metadata::text
+  SELECT m.user_id, ${millisOf("m.end_date")} AS end_date, m.in_days, m.kept_day, m.metadata::text, p.time_zone
   FROM ${schema}.projects p
   LEFT JOIN LATERAL (
-    SELECT user_id, end_date, metadata FROM ${schema}.memberships_current
+    SELECT user_id, end_date, in_days, kept_day, metadata FROM ${schema}.memberships_current
     WHERE project_number = p.number AND user_id > $2::text
       AND ($4::boolean IS NULL OR (end_date > $5::timestamptz) = $4) ${condition}
     ORDER BY user_id
@@ -515,14 +536,17 @@ export const listMembershipsWithPrefix = (schema: string): string =>
 export interface MembershipRow {
   readonly user_id: string | null
   readonly end_date: Integer | null
+  readonly in_days: boolean | null
+  readonly kept_day: number | null
   /** As JSON. */
   readonly metadata: string | null
+  readonly time_zone: string
 }
 
 /** Converts a row to a membership. An empty row gives none. */
 export const toMembership = (
   projectId: ProjectId,
-  { end_date, metadata, user_id }: MembershipRow,
+  { end_date, in_days, kept_day, metadata, time_zone, user_id }: MembershipRow,
 ): ReadonlyArray<Membership> =>
   user_id === null || end_date === null || metadata === null
     ? []
@@ -531,7 +555,10 @@ export const toMembership = (
           projectId,
           userId: UserId(user_id),
           endDate: EndDate(Number(end_date)),
+          inDays: in_days === true,
+          keptDay: kept_day ?? undefined,
           metadata: metadataFromJson(metadata),
+          timeZone: TimeZone(time_zone),
         },
       ]
 

@@ -65,7 +65,7 @@ export const findBulkChange = (
   if (goal.by !== undefined) return Effect.succeed({ mode: "extendBy", by: goal.by.millis })
   const mode = goal.mode ?? defaultMode
   return goal.through === undefined
-    ? Effect.succeed({ mode, endDate: goal.endDate, inDays: false })
+    ? Effect.succeed({ mode, endDate: goal.endDate })
     : Effect.map(findEndOfDay(services, projectId, goal), (endDate) => ({
         mode,
         endDate,

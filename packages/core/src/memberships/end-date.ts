@@ -142,18 +142,24 @@ export const bulkModeNames = {
 
 /** How an end date was given, and how months are added to it. */
 export interface DateForm {
-  /** Whether it was given as a day, and is the end of that. */
+  /** Whether it was given as a day. */
   readonly inDays: boolean
-  /** The day of the month that months count with, from 1 to 31, if the end date does not tell it; else `undefined`. */
+  /** The day of the month that months count with, from 1 to 31, if the end date hides it: see `CalendarEnd`. */
   readonly keptDay: number | undefined
+}
+
+/** A form that may be left out: the end date is an instant then. */
+export interface OptionalForm {
+  readonly inDays?: boolean | undefined
+  readonly keptDay?: number | undefined
 }
 
 /** The form of an end date that was given as an instant. */
 export const instantForm: DateForm = { inDays: false, keptDay: undefined }
 
-/** Tells whether two end dates have the same form. */
-export const isSameForm = (one: DateForm, other: DateForm): boolean =>
-  one.inDays === other.inDays && one.keptDay === other.keptDay
+/** Tells whether two end dates have the same form. Without a form, they are instants. */
+export const isSameForm = (one: OptionalForm, other: OptionalForm): boolean =>
+  (one.inDays ?? false) === (other.inDays ?? false) && one.keptDay === other.keptDay
 
 /** An end date with its sequence number in the project: the greater number is later. */
 export interface OrderedEndDate {
@@ -173,8 +179,8 @@ export type BulkChange =
       readonly mode: BulkMode
       /** The new end date. */
       readonly endDate: EndDate
-      /** Whether it was given as a day. */
-      readonly inDays: boolean
+      /** Whether it was given as a day. Default: `false`. */
+      readonly inDays?: boolean | undefined
     }
   | {
       /** Every membership ends later. */
@@ -198,22 +204,20 @@ export interface Adjustment {
   readonly addition: Millis | undefined
   /** `undefined` for no minimum. */
   readonly minimum: EndDate | undefined
-  /** Whether a bulk extension has given a day. */
-  readonly inDays: boolean
 }
 
 /** Changes no date. */
-export const noAdjustment: Adjustment = { addition: Millis(0), minimum: undefined, inDays: false }
+export const noAdjustment: Adjustment = { addition: Millis(0), minimum: undefined }
 
 /** Returns a bulk extension's adjustment to end dates. */
 export const adjustmentOf = (change: BulkChange): Adjustment => {
   switch (change.mode) {
     case "set":
-      return { addition: undefined, minimum: change.endDate, inDays: change.inDays }
+      return { addition: undefined, minimum: change.endDate }
     case "neverShorten":
-      return { addition: Millis(0), minimum: change.endDate, inDays: change.inDays }
+      return { addition: Millis(0), minimum: change.endDate }
     case "extendBy":
-      return { addition: change.by, minimum: undefined, inDays: false }
+      return { addition: change.by, minimum: undefined }
   }
 }
 
@@ -222,10 +226,8 @@ const plus = (date: number | undefined, addition: number | undefined): number =>
   date === undefined || addition === undefined ? -Infinity : Math.min(date + addition, lastEndDate)
 
 /** Adjusts a date, in milliseconds. `-Infinity` stands for an unknown date, before all others. */
-export const adjust = (
-  date: number,
-  { addition, minimum }: Pick<Adjustment, "addition" | "minimum">,
-): number => Math.max(plus(date, addition), minimum ?? -Infinity)
+export const adjust = (date: number, { addition, minimum }: Adjustment): number =>
+  Math.max(plus(date, addition), minimum ?? -Infinity)
 
 /** Returns one adjustment equal to both in succession. */
 export const composeAdjustments = (first: Adjustment, second: Adjustment): Adjustment => {
@@ -236,7 +238,6 @@ export const composeAdjustments = (first: Adjustment, second: Adjustment): Adjus
         ? undefined
         : Millis(first.addition + second.addition),
     minimum: minimum === -Infinity ? undefined : EndDate(minimum),
-    inDays: first.inDays || second.inDays,
   }
 }
 
@@ -246,11 +247,19 @@ export interface LoggedBulkExtension {
   readonly order: number
   readonly adjustment: Adjustment
   readonly isUndone: boolean
+  /** Whether it has given a day. Default: `false`. */
+  readonly inDays?: boolean | undefined
+}
+
+/** An adjustment of all members whose own date has a lower sequence number. */
+export interface OrderedAdjustment extends Adjustment {
+  readonly order: number
 }
 
 /** A bulk extension with all later ones in the log. */
-export interface ComposedBulkExtensions extends Adjustment {
-  readonly order: number
+export interface ComposedBulkExtensions extends OrderedAdjustment {
+  /** Whether one of them has given a day. */
+  readonly inDays: boolean
 }
 
 /** Composes each bulk extension in a log, oldest first, with all later ones. Undone ones adjust nothing. */
@@ -258,20 +267,24 @@ export const composeLog = (
   log: ReadonlyArray<LoggedBulkExtension>,
 ): ReadonlyArray<ComposedBulkExtensions> => {
   let later = noAdjustment
+  let givesDay = false
   return log
     .toReversed()
-    .map(({ adjustment, isUndone, order }) => {
-      if (!isUndone) later = composeAdjustments(adjustment, later)
-      return { order, ...later }
+    .map(({ adjustment, inDays = false, isUndone, order }) => {
+      if (!isUndone) {
+        later = composeAdjustments(adjustment, later)
+        givesDay ||= inDays
+      }
+      return { order, ...later, inDays: givesDay }
     })
     .toReversed()
 }
 
 /** Composes each bulk extension with one more, later than all. */
 export const composeWith = (
-  composed: ReadonlyArray<ComposedBulkExtensions>,
+  composed: ReadonlyArray<OrderedAdjustment>,
   change: BulkChange | undefined,
-): ReadonlyArray<ComposedBulkExtensions> => {
+): ReadonlyArray<OrderedAdjustment> => {
   if (change === undefined) return composed
   const last = adjustmentOf(change)
   return [
@@ -287,7 +300,7 @@ export const composeWith = (
  * @param own - the date last set for this member alone
  */
 export const effectiveEndDate = (
-  composed: ReadonlyArray<ComposedBulkExtensions>,
+  composed: ReadonlyArray<OrderedAdjustment>,
   own: OrderedEndDate,
 ): EndDate => {
   if ((composed.at(-1)?.order ?? -Infinity) <= own.order) return own.endDate

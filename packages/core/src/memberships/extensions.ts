@@ -37,7 +37,7 @@ import {
 import { type EventsPreview, type Trial, previewEvents, trialOf } from "./dry-run.ts"
 import type { DurationText } from "./duration.ts"
 import {
-  type DateForm,
+  type OptionalForm,
   EndDate,
   type EndDateNotInFuture,
   endDateNotInFuture,
@@ -290,7 +290,7 @@ export const makeExtend = (services: ChangeServices) => {
 
   const toDate = (
     extending: Extending,
-    { endDate, inDays = false, mode }: Pick<ToDate, "endDate" | "mode"> & Partial<DateForm>,
+    { endDate, inDays = false, mode }: Pick<ToDate, "endDate" | "mode"> & OptionalForm,
   ) => {
     if (extending.trial !== "none") {
       return Effect.flatMap(find(extending), (membership) =>

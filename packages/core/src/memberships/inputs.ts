@@ -122,6 +122,13 @@ export const lastDayFields = {
   ...zoneFields,
 }
 
+/** A time zone beside a date, which has no use for it: a returned project has one. */
+const zoneBesideDate: Setting.Setting<string | undefined, undefined> = {
+  expected: "left out",
+  isOptional: true,
+  read: () => absent,
+}
+
 /** Fields that a date has no use for. */
 const notBesideDate = {
   /** Not with a date. */
@@ -129,7 +136,7 @@ const notBesideDate = {
   /** Not with a date. */
   through: leftOut(),
   /** Not with a date. */
-  timeZone: leftOut(beside("timeZone", "an end date")),
+  timeZone: zoneBesideDate,
 }
 
 /** Whether an extension also sets later dates. */
@@ -282,7 +289,7 @@ export const newMembership = chosenBy(
       /** Not with a date. */
       through: leftOut(),
       /** Not with a date. */
-      timeZone: leftOut(beside("timeZone", "an end date")),
+      timeZone: zoneBesideDate,
     },
   ),
   input(
@@ -408,7 +415,7 @@ export const bulkDurationGoal = {
   by: fixedDuration,
   ...noDateGoal,
   /** Not with a duration for all: a day has 24 hours there. */
-  timeZone: leftOut(beside("timeZone", "a duration"), besideDuration),
+  timeZone: zoneBesideDate,
 }
 
 /** Extends all memberships in a project. */

@@ -20,6 +20,7 @@ import {
   type Adjustment,
   type BulkChange,
   type DateForm,
+  type OptionalForm,
   adjust,
   adjustmentOf,
   isSameForm,
@@ -157,7 +158,7 @@ export interface ProjectSummary extends ProjectSettings {
 export class ProjectConflict extends TaggedError("ProjectConflict") {}
 
 /** A member and its end date, as listed in an import. */
-export interface DatedMembership extends Partial<DateForm> {
+export interface DatedMembership extends OptionalForm {
   readonly userId: UserId
   readonly endDate: EndDate
   /** `undefined` leaves the membership's metadata. */
@@ -404,9 +405,9 @@ export const userIdsOption = Setting.optional(
 const bulkChangeOf = ({ action, by, to }: AuditRow): BulkChange | undefined => {
   switch (action) {
     case "bulk_extended":
-      return to && { mode: "set", endDate: to, inDays: false }
+      return to && { mode: "set", endDate: to }
     case "bulk_lengthened":
-      return to && { mode: "neverShorten", endDate: to, inDays: false }
+      return to && { mode: "neverShorten", endDate: to }
     case "bulk_extended_by":
       return by && { mode: "extendBy", by }
     default:

@@ -12,7 +12,7 @@ import type { Repeatable } from "../base/host-method.ts"
 import { invalidArgument } from "../base/input.ts"
 import type { Decoded, HostInputOf } from "../base/operation-input.ts"
 import { type EventDraft, knownEventTypes } from "../events/event.ts"
-import { EndDate, formatEndDate } from "./end-date.ts"
+import { EndDate, type OptionalForm, formatEndDate } from "./end-date.ts"
 import { type ChangeServices, changeEvent, madeOrRecalled, reportChange } from "./extensions.ts"
 import type { moving } from "./inputs.ts"
 import type { Membership, MembershipEnd, UserId, UserIdRule } from "./membership.ts"
@@ -22,7 +22,7 @@ import { applyMetadataPatch, maxMetadata, noMetadata } from "./metadata.ts"
 export interface Moving extends HostInputOf<typeof moving>, Repeatable {}
 
 /** A membership's moved fields. */
-export type MovedMembership = Pick<Membership, "endDate" | "inDays" | "keptDay" | "metadata">
+export interface MovedMembership extends Pick<Membership, "endDate" | "metadata">, OptionalForm {}
 
 const sameUser = new InvalidInput({ field: "to", problem: "must be another user than userId" })
 

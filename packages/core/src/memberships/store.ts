@@ -23,7 +23,7 @@ import type {
   BulkPreview,
 } from "./bulk-extension.ts"
 import type { PreviewPublication } from "./dry-run.ts"
-import { type BulkMode, type EndDate, type BulkChange } from "./end-date.ts"
+import type { BulkChange, BulkMode, DateForm, EndDate, OptionalForm } from "./end-date.ts"
 import type { EndCounts, EndsQuery } from "./ends.ts"
 import type { DecideAnnouncement } from "./expiry.ts"
 import type {
@@ -56,8 +56,8 @@ export interface Change extends ChangeContext {
   readonly event: EventDraft
 }
 
-/** A new end date for one membership. */
-export interface DateChange extends Change {
+/** A new end date for one membership: an instant, unless its form says otherwise. */
+export interface DateChange extends Change, OptionalForm {
   readonly userId: UserId
   readonly endDate: EndDate
 }
@@ -80,6 +80,8 @@ export interface MetadataChange extends Change {
 export interface Extension extends DateChange {
   /** The expected current end date. By default, any. */
   readonly expectedEndDate?: EndDate | undefined
+  /** The expected form of the current end date. By default, any. */
+  readonly expectedForm?: DateForm | undefined
   /** Whether to change a later end date (`"set"`, the default) or leave it. */
   readonly mode?: BulkMode | undefined
 }

@@ -238,7 +238,8 @@ describe("another field", () => {
 
   it("is ignored in what was returned", async () => {
     const { memberships, webhooks } = tenure
-    const found = await memberships.find(member)
+    // A date and a last day are two dates.
+    const { through: _, ...found } = await memberships.find(member)
     expect(await memberships.grant(found)).toMatchObject(member)
     expect(await memberships.extend({ ...found, endDate })).toMatchObject(member)
     expect(await memberships.isActive(granted)).toBe(true)

@@ -188,7 +188,7 @@ describe("an input chosen by a field", () => {
     { bedNumber: Setting.integer(), isExact: Setting.boolean },
     { isOpen: true },
   )
-  const chosen = chosenBy("bedNumber", byName, byNumber)
+  const chosen = chosenBy(["bedNumber"], byName, byNumber)
   const read = (given: object) => chosen.fromRequest({ house_id: "h1" }, given, "json")
 
   it("is the other one if the field is there, and the one otherwise", () => {

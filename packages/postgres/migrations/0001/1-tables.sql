@@ -33,6 +33,10 @@ CREATE TABLE tenure.memberships (
   project_number         bigint NOT NULL,
   user_id                text COLLATE "C" NOT NULL,
   end_date               timestamptz(3) NOT NULL,
+  -- Whether end_date was given as a day.
+  in_days                boolean NOT NULL DEFAULT false,
+  -- The day of the month that months count with, if end_date hides it.
+  kept_day               smallint CHECK (kept_day BETWEEN 1 AND 31),
   -- The seq of the change that set end_date: bulk extensions with a greater one apply.
   seq                    bigint NOT NULL,
   -- When end_date was set, by the database's clock or, if that was ahead, the process's. Setting the same

@@ -50,9 +50,11 @@ CREATE TABLE tenure.bulk_extensions (
   -- with it.
   own_addition      interval,
   own_minimum       timestamptz(3),
+  own_in_days       boolean NOT NULL DEFAULT false,
   -- The effect together with all later ones.
   addition          interval,
   minimum           timestamptz(3),
+  in_days           boolean NOT NULL DEFAULT false,
   -- A settled extension is part of members' own dates, or joined with the next one. A settling one cannot be
   -- undone.
   state             text NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'settling', 'settled')),
@@ -93,6 +95,27 @@ CREATE FUNCTION tenure.effective_end_date(
   SELECT CASE WHEN own_seq >= bulk_seq THEN own_date ELSE coalesce(adjusted, own_date) END
 $$;
 
+-- Whether an end date was given as a day, by the last change to this membership alone or by a later bulk
+-- extension. Same rule as `effectiveForm` in core; `later` is used once.
+CREATE FUNCTION tenure.effective_in_days(own_in_days boolean, own_seq bigint, bulk_seq bigint, later boolean)
+RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN own_in_days OR own_seq >= bulk_seq THEN own_in_days ELSE coalesce(later, false) END
+$$;
+
+-- The kept day that goes with an end date: none if a later bulk extension may have moved that. Same rule as
+-- `effectiveForm` in core; `is_kept` is used once.
+CREATE FUNCTION tenure.effective_kept_day(own_kept_day smallint, own_seq bigint, bulk_seq bigint, is_kept boolean)
+RETURNS smallint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN own_kept_day IS NULL OR own_seq >= bulk_seq THEN own_kept_day
+         WHEN coalesce(is_kept, true) THEN own_kept_day END
+$$;
+
+-- Whether an adjustment leaves an end date as it is, and is not that of a date for everybody.
+CREATE FUNCTION tenure.keeps_date(end_date timestamptz, addition interval, minimum timestamptz)
+RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT addition IS NOT DISTINCT FROM interval '0' AND (minimum > end_date) IS NOT TRUE
+$$;
+
 -- Returns an end date after all bulk extensions later than `own_seq`. This function and the next ones are
 -- volatile: they read what was committed before their caller locked the project, although its statement may
 -- have begun earlier.
@@ -101,6 +124,24 @@ RETURNS timestamptz LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
   RETURN (
     SELECT tenure.adjusted_end_date(own_date, b.addition, b.minimum) FROM tenure.bulk_extensions b
+    WHERE b.project_number = of_project AND b.seq > own_seq AND b.state <> 'settled' ORDER BY b.seq LIMIT 1
+  );
+END $$;
+
+CREATE FUNCTION tenure.in_days_after_bulk_extensions(of_project bigint, own_seq bigint)
+RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+  RETURN (
+    SELECT b.in_days FROM tenure.bulk_extensions b
+    WHERE b.project_number = of_project AND b.seq > own_seq AND b.state <> 'settled' ORDER BY b.seq LIMIT 1
+  );
+END $$;
+
+CREATE FUNCTION tenure.keeps_date_after_bulk_extensions(of_project bigint, own_seq bigint, own_date timestamptz)
+RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+  RETURN (
+    SELECT tenure.keeps_date(own_date, b.addition, b.minimum) FROM tenure.bulk_extensions b
     WHERE b.project_number = of_project AND b.seq > own_seq AND b.state <> 'settled' ORDER BY b.seq LIMIT 1
   );
 END $$;
@@ -130,16 +171,19 @@ BEGIN
     THEN
       next.own_minimum := tenure.adjusted_end_date(one.own_minimum, next.own_addition, next.own_minimum);
       next.own_addition := one.own_addition + next.own_addition;
+      next.own_in_days := one.own_in_days OR next.own_in_days;
       next.date_set_at :=
         greatest(one.date_set_at, one.date_reset_at, next.date_set_at, next.date_reset_at);
       UPDATE tenure.bulk_extensions b SET state = 'settled'
       WHERE b.project_number = of_project AND b.seq = one.seq;
       UPDATE tenure.bulk_extensions b
       SET own_addition = next.own_addition, own_minimum = next.own_minimum,
-          addition = one.addition, minimum = one.minimum, date_set_at = next.date_set_at
+          own_in_days = next.own_in_days, addition = one.addition, minimum = one.minimum, in_days = one.in_days,
+          date_set_at = next.date_set_at
       WHERE b.project_number = of_project AND b.seq = next.seq;
       next.addition := one.addition;
       next.minimum := one.minimum;
+      next.in_days := one.in_days;
     END IF;
     one := next;
   END LOOP;
@@ -149,20 +193,21 @@ END $$;
 -- start settling.
 CREATE FUNCTION tenure.add_bulk_extension(
   of_project bigint, new_seq bigint, new_id uuid, new_mode text, new_end_date timestamptz, new_extend_by interval,
-  made_at timestamptz, new_request_id text, new_key_id text, new_reason text, members bigint
+  new_in_days boolean, made_at timestamptz, new_request_id text, new_key_id text, new_reason text, members bigint
 ) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
   new_addition CONSTANT interval := CASE new_mode WHEN 'never_shorten' THEN interval '0' ELSE new_extend_by END;
 BEGIN
   UPDATE tenure.bulk_extensions b
   SET addition = b.addition + new_addition,
-      minimum = tenure.adjusted_end_date(b.minimum, new_addition, new_end_date)
+      minimum = tenure.adjusted_end_date(b.minimum, new_addition, new_end_date),
+      in_days = b.in_days OR new_in_days
   WHERE b.project_number = of_project AND b.state <> 'settled';
   INSERT INTO tenure.bulk_extensions
-    (project_number, seq, id, mode, end_date, extend_by, own_addition, own_minimum, addition, minimum,
+    (project_number, seq, id, mode, end_date, extend_by, own_addition, own_minimum, own_in_days, addition, minimum, in_days,
      at, date_set_at, request_id, key_id, reason, total)
-  VALUES (of_project, new_seq, new_id, new_mode, new_end_date, new_extend_by, new_addition, new_end_date,
-          new_addition, new_end_date, made_at, greatest(made_at, statement_timestamp()), new_request_id, new_key_id, new_reason, members);
+  VALUES (of_project, new_seq, new_id, new_mode, new_end_date, new_extend_by, new_addition, new_end_date, new_in_days,
+          new_addition, new_end_date, new_in_days, made_at, greatest(made_at, statement_timestamp()), new_request_id, new_key_id, new_reason, members);
   IF 64 < (SELECT count(*) FROM tenure.bulk_extensions b WHERE b.project_number = of_project AND b.state = 'open') THEN
     UPDATE tenure.bulk_extensions b SET state = 'settling'
     WHERE b.project_number = of_project AND b.state = 'open' AND b.seq < (
@@ -182,6 +227,7 @@ DECLARE
   one tenure.bulk_extensions;
   later_addition interval := interval '0';
   later_minimum timestamptz;
+  later_in_days boolean := false;
 BEGIN
   SELECT * INTO one FROM tenure.bulk_extensions b WHERE b.project_number = of_project AND b.id = undone_id;
   IF NOT FOUND THEN RETURN 'unknown'; END IF;
@@ -190,7 +236,7 @@ BEGIN
   UPDATE tenure.bulk_extensions b
   SET undone_at = undone_time, date_reset_at = greatest(undone_time, statement_timestamp()),
       undone_request_id = by_request_id, undone_key_id = by_key_id,
-      own_addition = interval '0', own_minimum = NULL
+      own_addition = interval '0', own_minimum = NULL, own_in_days = false
   WHERE b.project_number = of_project AND b.seq = one.seq;
   FOR one IN
     SELECT * FROM tenure.bulk_extensions b WHERE b.project_number = of_project AND b.state <> 'settled'
@@ -198,7 +244,8 @@ BEGIN
   LOOP
     later_minimum := tenure.adjusted_end_date(one.own_minimum, later_addition, later_minimum);
     later_addition := one.own_addition + later_addition;
-    UPDATE tenure.bulk_extensions b SET addition = later_addition, minimum = later_minimum
+    later_in_days := one.own_in_days OR later_in_days;
+    UPDATE tenure.bulk_extensions b SET addition = later_addition, minimum = later_minimum, in_days = later_in_days
     WHERE b.project_number = of_project AND b.seq = one.seq;
   END LOOP;
   RETURN 'undone';
@@ -214,11 +261,13 @@ DECLARE
   seqs bigint[] := '{}';
   additions interval[] := '{}';
   minimums timestamptz[] := '{}';
+  days boolean[] := '{}';
   -- The last time when one was made or undone.
   times timestamptz[] := '{}';
   changed_at timestamptz;
   addition interval := interval '0';
   minimum timestamptz;
+  gives_day boolean := false;
   page text[];
   free text[];
   stopped_at text;
@@ -237,11 +286,13 @@ BEGIN
   LOOP
     minimum := tenure.adjusted_end_date(one.own_minimum, addition, minimum);
     addition := one.own_addition + addition;
+    gives_day := gives_day OR one.own_in_days;
     changed_at := greatest(changed_at, one.date_set_at, one.date_reset_at);
     times := changed_at || times;
     seqs := one.seq || seqs;
     additions := addition || additions;
     minimums := minimum || minimums;
+    days := gives_day || days;
   END LOOP;
 
   SELECT coalesce(array_agg(m.user_id ORDER BY m.user_id), '{}') INTO page FROM (
@@ -260,6 +311,8 @@ BEGIN
   -- Members that have changed since then have greater numbers, and are left out.
   UPDATE tenure.memberships m
   SET end_date = tenure.adjusted_end_date(m.end_date, additions[p.place], minimums[p.place]),
+      in_days = m.in_days OR days[p.place],
+      kept_day = CASE WHEN tenure.keeps_date(m.end_date, additions[p.place], minimums[p.place]) THEN m.kept_day END,
       date_set_at = CASE
         WHEN m.end_date = tenure.adjusted_end_date(m.end_date, additions[p.place], minimums[p.place]) THEN m.date_set_at
         ELSE greatest(m.date_set_at, times[p.place])
@@ -357,9 +410,17 @@ $$;
 -- project number: the planner knows no order for rows joined with a project.
 CREATE VIEW tenure.memberships_current AS
 SELECT project_id, project_number, user_id, end_date, end_date > now() AS is_active,
-       coalesce(metadata, '{}')::jsonb AS metadata
+       coalesce(metadata, '{}')::jsonb AS metadata, in_days, kept_day, time_zone
 FROM (
-  SELECT p.id AS project_id, m.project_number, m.user_id, m.metadata,
+  SELECT p.id AS project_id, m.project_number, m.user_id, m.metadata, p.time_zone,
+         tenure.effective_in_days(m.in_days, m.seq, p.bulk_seq, (
+           SELECT b.in_days FROM tenure.bulk_extensions b
+           WHERE b.project_number = m.project_number AND b.seq > m.seq AND b.state <> 'settled' ORDER BY b.seq LIMIT 1
+         )) AS in_days,
+         tenure.effective_kept_day(m.kept_day, m.seq, p.bulk_seq, (
+           SELECT tenure.keeps_date(m.end_date, b.addition, b.minimum) FROM tenure.bulk_extensions b
+           WHERE b.project_number = m.project_number AND b.seq > m.seq AND b.state <> 'settled' ORDER BY b.seq LIMIT 1
+         )) AS kept_day,
          tenure.effective_end_date(m.end_date, m.seq, p.bulk_seq, (
            SELECT tenure.adjusted_end_date(m.end_date, b.addition, b.minimum) FROM tenure.bulk_extensions b
            WHERE b.project_number = m.project_number AND b.seq > m.seq AND b.state <> 'settled' ORDER BY b.seq LIMIT 1
@@ -382,6 +443,13 @@ COMMENT ON COLUMN tenure.memberships_current.end_date IS 'The end date, after al
 
 COMMENT ON COLUMN tenure.memberships_current.is_active IS 'Whether the end date is later than the beginning of the transaction.';
 
+COMMENT ON COLUMN tenure.memberships_current.in_days IS
+'Whether the end date was given as a day. Then it is the end of that day in time_zone, unless that was changed.';
+
+COMMENT ON COLUMN tenure.memberships_current.kept_day IS 'The day of the month that months count with, if the end date hides it.';
+
+COMMENT ON COLUMN tenure.memberships_current.time_zone IS 'The time zone of the project: a name of IANA.';
+
 COMMENT ON COLUMN tenure.memberships_current.metadata IS 'The metadata: texts by name; an empty object without any.';
 
 -- Sets end dates for different users. Each array has one element per membership. Returns the position, from
@@ -394,7 +462,8 @@ COMMENT ON COLUMN tenure.memberships_current.metadata IS 'The metadata: texts by
 -- each row by an index: OFFSET 0 and ANY leave it no other way.
 CREATE FUNCTION tenure.extend(
   project_ids text[], user_ids text[], end_dates timestamptz[], times timestamptz[], request_ids text[], key_ids text[],
-  event_ids uuid[], event_types text[], heads text[], reasons text[]
+  event_ids uuid[], event_types text[], heads text[], reasons text[],
+  are_in_days boolean[], kept_days smallint[]
 ) RETURNS TABLE (n integer, project_number bigint, seq bigint, metadata text, deliveries integer) LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_bitmapscan = off
@@ -405,9 +474,10 @@ BEGIN
   RETURN QUERY
   WITH placed AS MATERIALIZED (
     SELECT a.*, p.number AS project_number, p.seq AS project_seq, p.bulk_seq
-    FROM unnest(project_ids, user_ids, end_dates, times, request_ids, key_ids, event_ids, event_types, heads, reasons)
+    FROM unnest(project_ids, user_ids, end_dates, times, request_ids, key_ids, event_ids, event_types, heads, reasons,
+                are_in_days, kept_days)
     WITH ORDINALITY
-    AS a (project_id, user_id, to_date, at, request_id, key_id, event_id, event_type, head, reason, n)
+    AS a (project_id, user_id, to_date, at, request_id, key_id, event_id, event_type, head, reason, in_days, kept_day, n)
     CROSS JOIN LATERAL (
       SELECT o.number, o.seq, o.bulk_seq FROM tenure.projects o WHERE o.id = a.project_id OFFSET 0
     ) p
@@ -416,7 +486,7 @@ BEGIN
   ),
   found AS (
     UPDATE tenure.memberships m
-    SET end_date = p.to_date,
+    SET end_date = p.to_date, in_days = p.in_days, kept_day = p.kept_day,
         date_set_at = CASE WHEN m.end_date = p.to_date AND m.seq >= p.bulk_seq THEN m.date_set_at
                       ELSE greatest(p.at, statement_timestamp()) END,
         seq = tenure.next_seq(
@@ -467,7 +537,7 @@ END $$;
 -- again if another statement stores one at the same time.
 CREATE FUNCTION tenure.extend_once(
   project_ids text[], user_ids text[], end_dates timestamptz[], times timestamptz[], request_ids text[], key_ids text[],
-  event_ids uuid[], event_types text[], heads text[], reasons text[],
+  event_ids uuid[], event_types text[], heads text[], reasons text[], are_in_days boolean[], kept_days smallint[],
   owners text[], keys text[], fingerprints text[], responses text[]
 ) RETURNS TABLE (n integer, project_number bigint, seq bigint, metadata text, deliveries integer) LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan
@@ -501,7 +571,8 @@ BEGIN
   RETURN QUERY
   WITH made AS MATERIALIZED (
     SELECT * FROM tenure.extend(
-      project_ids, user_ids, end_dates, times, request_ids, key_ids, event_ids, event_types, heads, reasons)
+      project_ids, user_ids, end_dates, times, request_ids, key_ids, event_ids, event_types, heads, reasons,
+      are_in_days, kept_days)
   ),
   kept AS (
     INSERT INTO tenure.idempotency_keys (owner, key, project_number, fingerprint, response)

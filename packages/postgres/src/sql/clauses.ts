@@ -221,6 +221,25 @@ export const effectiveEndDateSql = (schema: string): string =>
 export const effectiveDateLocked = (schema: string): string =>
   effectiveDate(schema, `${schema}.date_after_bulk_extensions(m.project_number, m.seq, m.end_date)`)
 
+/** Expressions for the form of the end date of a membership `m` in a project `p`, as the statement sees them. */
+export const effectiveFormSql = (schema: string) => {
+  const firstLater = `FROM ${schema}.bulk_extensions b
+    WHERE b.project_number = m.project_number AND b.seq > m.seq AND b.state <> 'settled' ORDER BY b.seq LIMIT 1`
+  return {
+    inDays: `${schema}.effective_in_days(m.in_days, m.seq, p.bulk_seq, (SELECT b.in_days ${firstLater}))`,
+    keptDay: `${schema}.effective_kept_day(m.kept_day, m.seq, p.bulk_seq,
+      (SELECT ${schema}.keeps_date(m.end_date, b.addition, b.minimum) ${firstLater}))`,
+  }
+}
+
+/** The same for a statement that has locked the project, and may have waited for it. */
+export const effectiveFormLocked = (schema: string) => ({
+  inDays: `${schema}.effective_in_days(m.in_days, m.seq, p.bulk_seq,
+    ${schema}.in_days_after_bulk_extensions(m.project_number, m.seq))`,
+  keptDay: `${schema}.effective_kept_day(m.kept_day, m.seq, p.bulk_seq,
+    ${schema}.keeps_date_after_bulk_extensions(m.project_number, m.seq, m.end_date))`,
+})
+
 /** An expression for the `seq` of the last change to a membership `m`, including changes that kept its end date. */
 export const lastSeq = "greatest(m.seq, m.dateless_seq)"
 

@@ -29,6 +29,7 @@ export const flagParam = nullable<boolean>(PgTypes.bool)
 export const flagsParam = arrayOf<boolean>(PgTypes.OID.bool)
 export const integerParam = nullable<number>(PgTypes.int4)
 export const integersParam = arrayOf<number>(PgTypes.OID.int4)
+export const smallintsParam = arrayOf<number>(PgTypes.OID.int2)
 
 /** A 64-bit integer. */
 export const bigintParam = (value: number | bigint): PgTypes.Parameter =>

@@ -220,7 +220,9 @@ export const countingTests = ({ describe, property }: StoreTests): void => {
           const { preview: _, ...foreseen } = dryAll
           expect(foreseen).toEqual(yield* memberships.extendAll(all))
           // The bulk extension has changed the expected date.
-          yield* Effect.forEach(before.memberships, (member) => memberships.grant(member))
+          yield* Effect.forEach(before.memberships, ({ endDate: before, userId }) =>
+            memberships.grant({ projectId: p1, userId, endDate: before }),
+          )
           expect(dryOne).toEqual(yield* Effect.result(memberships.extend(one)))
         })
         yield* Effect.provide(work, Memberships.layer())
