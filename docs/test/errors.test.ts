@@ -1,5 +1,7 @@
 /** The services' doc comments name the errors that their methods' promises reject with. */
 
+import * as Tenure from "@tenure/core"
+import { apiErrors } from "@tenure/core/internal"
 import { expect, it } from "vitest"
 import { read } from "./examples.ts"
 import { modules } from "./modules.ts"
@@ -16,8 +18,12 @@ const service =
   /\/\*\*((?:(?!\*\/).)*)\*\/\s*export class \w+ extends Context\.Service<(.*?)\n>\(\)/gs
 const method = /\/\*\*((?:(?!\*\/).)*)\*\/\s*readonly (\w+): ((?:(?!\n\n|\n {4}\/\*\*).)*)/gs
 
-const error =
-  /\b(?:Invalid\w+|\w+(?:NotFound|NotInFuture|Conflict|Disabled|Reached|Revoked|Unavailable))\b/g
+const classes = modules
+  .filter((path) => path.startsWith("packages/core/src/"))
+  .flatMap((path) => [...read(path).matchAll(/^export class (\w+) extends TaggedError\(/gm)])
+  .map(([, name = ""]) => name)
+
+const error = new RegExp(`\\b(?:${classes.join("|")})\\b`, "g")
 
 /** A type's errors; `Failure` stands for those that every method has. */
 const errorsOf = (type: string): ReadonlyArray<string> => [
@@ -41,6 +47,12 @@ it("every service has methods with errors", () => {
 
 it.each(methods)("%s", (_name, comment, errors) => {
   expect(errors.filter((one) => !comment.includes(`\`${one}\``))).toEqual([])
+})
+
+it("hosts can import the classes of all errors that clients see", () => {
+  const seen = classes.filter((name) => Object.hasOwn(apiErrors, name))
+  expect(seen.length).toBeGreaterThan(10)
+  expect(seen.filter((name) => !Object.hasOwn(Tenure, name))).toEqual([])
 })
 
 // In a sentence: service and module names stand alone.

@@ -28,6 +28,11 @@ export {
 } from "./keys/api-key.ts"
 export type { Identity } from "./keys/identity.ts"
 export type { RateLimit } from "./limits/rate-limiter.ts"
+export {
+  BulkExtensionNotFound,
+  BulkExtensionSettled,
+  BulkExtensionUndone,
+} from "./memberships/bulk-extension.ts"
 export { EndDateNotInFuture, InvalidEndDate } from "./memberships/end-date.ts"
 export {
   EndDateConflict,
