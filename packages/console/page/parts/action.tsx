@@ -10,7 +10,7 @@ export const Announce = createContext<(message: string) => void>(() => {})
 /** An action's result: a sentence, and a value shown only once, such as a token. */
 interface Done {
   readonly message: string
-  readonly idempotency?: string
+  readonly shownOnce?: string
 }
 
 type Run<A> = (fields: FormData) => Promise<A>
@@ -68,7 +68,7 @@ const Form = (props: Props & { readonly close: () => void }) => {
       }
       const done = await run(fields)
       announce(done.message)
-      if (done.idempotency !== undefined) return setStep({ _tag: "Done", done })
+      if (done.shownOnce !== undefined) return setStep({ _tag: "Done", done })
       close()
       onDone()
     } catch (error) {
@@ -84,7 +84,7 @@ const Form = (props: Props & { readonly close: () => void }) => {
           <>
             <p>{step.done.message}</p>
             <p>
-              <code class="once">{step.done.idempotency}</code>
+              <code class="once">{step.done.shownOnce}</code>
             </p>
           </>
         ) : (

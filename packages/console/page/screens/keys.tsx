@@ -51,7 +51,7 @@ const Issue = ({ onDone }: { readonly onDone: () => void }) => {
         })
         return {
           message: "The key was issued. This is its token, which is not shown again.",
-          ...(data.token !== null && { idempotency: data.token }),
+          ...(data.token !== null && { shownOnce: data.token }),
         }
       }}
       onDone={onDone}

@@ -158,7 +158,7 @@ const Rotate = ({ onDone, webhook }: Props) => (
       const { data } = await api.webhooks.rotate(webhook)
       return {
         message: `This is the new secret. The previous one also signs until ${data.previous_until}.`,
-        idempotency: data.secret,
+        shownOnce: data.secret,
       }
     }}
     onDone={onDone}

@@ -48,7 +48,7 @@ const Creation = (props: { readonly project: string; readonly onDone: () => void
         ...(description !== undefined && { description }),
         ...limitsOf(fields),
       })
-      return { message: "The webhook was created. This is its secret.", idempotency: data.secret }
+      return { message: "The webhook was created. This is its secret.", shownOnce: data.secret }
     }}
     onDone={props.onDone}
   >
