@@ -130,24 +130,25 @@ const onWebhooks = on(WebhookStore)
 /** The host's key and request: the same in both slots. */
 const idempotency: IdempotencyKey = { owner: "host", key: "a key", fingerprint: "a request" }
 
-const webhookOf = ({ at }: Setting, slot: Slot): StoredWebhook => {
-  const id = WebhookId(derivedEventId(`${slot} webhook`, at))
-  return {
-    id,
-    projectId: p1,
-    url: `https://receiver.example/${slot}`,
-    secret: StoredSecret(`whsec_${slot}`),
-    previous: undefined,
-    signingKey: undefined,
-    eventTypes: undefined,
-    ordered: false,
-    rate: undefined,
-    createdAt: at,
-    description: undefined,
-    headers: undefined,
-    disabled: undefined,
-  }
-}
+/** Returns a webhook without settings, whose receiver and secret have a name of their own. */
+export const plainWebhook = (name: string, id: WebhookId, createdAt: number): StoredWebhook => ({
+  id,
+  projectId: p1,
+  url: `https://receiver.example/${name}`,
+  secret: StoredSecret(`whsec_${name}`),
+  previous: undefined,
+  signingKey: undefined,
+  eventTypes: undefined,
+  ordered: false,
+  rate: undefined,
+  createdAt,
+  description: undefined,
+  headers: undefined,
+  disabled: undefined,
+})
+
+const webhookOf = ({ at }: Setting, slot: Slot): StoredWebhook =>
+  plainWebhook(slot, WebhookId(derivedEventId(`${slot} webhook`, at)), at)
 
 /** When ends are announced: a day before, and when they have come. */
 export const leads = reminderLeads([Millis(dayMillis)])

@@ -11,7 +11,6 @@ import {
   Outbox,
   type ProjectId,
   type StorePorts,
-  StoredSecret,
   type StoredWebhook,
   type UserId,
   WebhookId,
@@ -40,6 +39,7 @@ import {
   own,
   p1,
   p2,
+  plainWebhook,
 } from "./operations.ts"
 
 const context: ChangeContext = { origin: hostOrigin, at: 0 }
@@ -96,19 +96,8 @@ const bulkOf = (mode: "set" | "neverShorten", endDate: number) =>
   })
 
 const webhook = (name: WebhookName): StoredWebhook => ({
-  id: WebhookId(derivedEventId(name, 0)),
-  projectId: p1,
-  url: `https://receiver.example/${name}`,
-  secret: StoredSecret(`whsec_${name}`),
-  previous: undefined,
-  signingKey: undefined,
-  eventTypes: undefined,
-  ordered: false,
+  ...plainWebhook(name, WebhookId(derivedEventId(name, 0)), 0),
   rate: 10_000,
-  createdAt: 0,
-  description: undefined,
-  headers: undefined,
-  disabled: undefined,
 })
 
 const claimEach = Effect.flatMap(Outbox, claimAll)
