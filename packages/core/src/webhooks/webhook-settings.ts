@@ -1,14 +1,14 @@
 /** A webhook's settings, which an operator can change. */
 
+import * as Struct from "effect/Struct"
 import type { FieldChange } from "../base/change-context.ts"
 import * as Setting from "../base/setting.ts"
-import type { EventType } from "../events/event.ts"
-import type { Disabling, StoredHeaders, StoredWebhook } from "./webhook.ts"
+import type { Disabling, StoredWebhook } from "./webhook.ts"
 
-/** A webhook's settings. */
-export interface WebhookSettings extends Pick<
+/** A webhook's settings: all that a store keeps of it, besides its ids, its secrets and its age. */
+export interface WebhookSettings extends Omit<
   StoredWebhook,
-  "url" | "eventTypes" | "ordered" | "rate" | "description" | "disabled" | "headers"
+  "id" | "projectId" | "secret" | "previous" | "signingKey" | "createdAt"
 > {}
 
 /** The maximum length of a description, in characters. */
@@ -35,14 +35,15 @@ const maxRate = 10_000
 /** A webhook's rate. `null` stands for no limit. */
 export const rateSetting = Setting.optional(Setting.orNull(Setting.integer({ most: maxRate })))
 
-/** A change. Settings stay as they are if `undefined`. */
-export interface WebhookPatch {
-  readonly url: string | undefined
-  readonly eventTypes: ReadonlyArray<EventType> | null | undefined
-  readonly ordered: boolean | undefined
-  readonly rate: number | null | undefined
-  readonly description: string | null | undefined
-  readonly headers: StoredHeaders | null | undefined
+type Patch<Settings> = {
+  readonly [Name in keyof Settings]:
+    | Settings[Name]
+    | (undefined extends Settings[Name] ? null : never)
+    | undefined
+}
+
+/** A change. Settings stay as they are if `undefined`, and optional ones are removed by `null`. */
+export interface WebhookPatch extends Patch<Omit<WebhookSettings, "disabled">> {
   readonly disabled: boolean | undefined
 }
 
@@ -79,7 +80,14 @@ export const applyWebhookPatch = (
   disabled: disabledAfter(before.disabled, patch.disabled, at),
 })
 
-/** Settings for the audit trail. A hidden part tells whether secret values differ. */
+/** A setting in the audit trail. The hidden part tells whether secret values differ. */
+interface AuditedSetting {
+  readonly field: string
+  readonly shown: FieldChange["to"]
+  readonly hidden?: string | undefined
+}
+
+/** Returns the settings for the audit trail. One that is left out does not compile: stores compare settings by it, too. */
 const auditedSettings = ({
   description,
   disabled,
@@ -88,29 +96,27 @@ const auditedSettings = ({
   ordered,
   rate,
   url,
-}: WebhookSettings): ReadonlyArray<
-  readonly [field: string, shown: FieldChange["to"], hidden?: string | undefined]
-> => [
-  ["url", url],
-  ["eventTypes", eventTypes ?? null],
-  ["ordered", ordered],
-  ["rate", rate ?? null],
-  ["description", description ?? null],
-  ["headers", headers?.names ?? null, headers?.sealed],
-  ["disabledBy", disabled?.by ?? null],
-]
+}: WebhookSettings): Readonly<Record<keyof WebhookSettings, AuditedSetting>> => ({
+  url: { field: "url", shown: url },
+  eventTypes: { field: "eventTypes", shown: eventTypes ?? null },
+  ordered: { field: "ordered", shown: ordered },
+  rate: { field: "rate", shown: rate ?? null },
+  description: { field: "description", shown: description ?? null },
+  headers: { field: "headers", shown: headers?.names ?? null, hidden: headers?.sealed },
+  disabled: { field: "disabledBy", shown: disabled?.by ?? null },
+})
 
 /** Compares settings, for the audit trail. */
 export const settingChanges = (
   before: WebhookSettings,
   after: WebhookSettings,
 ): ReadonlyArray<FieldChange> => {
-  const now = new Map(auditedSettings(after).map((one) => [one[0], one]))
-  return auditedSettings(before).flatMap((old) => {
-    const [field, from] = old
-    const one = now.get(field) ?? old
-    return JSON.stringify(old) === JSON.stringify(one) ? [] : [{ field, from, to: one[1] }]
-  })
+  const [from, to] = [auditedSettings(before), auditedSettings(after)]
+  return Struct.keys(from).flatMap((name) =>
+    JSON.stringify(from[name]) === JSON.stringify(to[name])
+      ? []
+      : [{ field: from[name].field, from: from[name].shown, to: to[name].shown }],
+  )
 }
 
 /** Tells whether a change stops a webhook, so its attempts in flight must be aborted. */
