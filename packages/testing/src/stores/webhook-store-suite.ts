@@ -16,6 +16,7 @@ import {
 } from "@tenure/core/store"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Struct from "effect/Struct"
 import { event, makeWebhook, context, idempotency, p1, p2 } from "../support/fixtures.ts"
 import { type StoreTests, undone } from "./declare.ts"
 import {
@@ -70,7 +71,7 @@ const updateTests = ({ advance, testsAfter }: StoreTests): void => {
   const { test } = testsAfter(preparedWebhook)
   test("replaces the settings of a webhook, if they are as expected", function* (world) {
     const { ref, store, webhook } = world
-    const changed = {
+    const changed: WebhookSettings = {
       url: "https://receiver.example/moved",
       eventTypes: [EventType("test.happened")],
       ordered: true,
@@ -81,6 +82,14 @@ const updateTests = ({ advance, testsAfter }: StoreTests): void => {
     }
     yield* store.update(ref, settingsOf(webhook, changed), context)
     expect(yield* store.find(p1, webhook.id)).toEqual({ ...webhook, ...well, ...changed })
+    for (const name of Struct.keys(changed)) {
+      const other = { ...changed, ...Struct.pick(webhook, [name]) }
+      const outdated = store.update(ref, settingsOf(other, {}), context)
+      expect([name, yield* Effect.flip(outdated)]).toMatchObject([
+        name,
+        { _tag: "WebhookConflict" },
+      ])
+    }
     const back = settingsOf(changed, webhook)
     const sealed = { names: ["x-a"], sealed: StoredSecret("[]") }
     yield* expectFailure(
