@@ -43,14 +43,16 @@ describe("the tables of the documentation", () => {
       code,
       Object.keys(headers).join(", "),
     ])
-    expect(new Set(documented.map(String))).toEqual(new Set(errors.map(String)))
+    const table = "the table of errors in docs/http-api.md has those of core/src/api/errors.ts"
+    expect(new Set(documented.map(String)), table).toEqual(new Set(errors.map(String)))
     expect(new Set(documented.map(String)).size).toBe(documented.length)
   })
 
   it("list the routes of the API", () => {
     const documented = rowsOf("http-api.md", /^\| `[A-Z]+` /)
     const ownRoutes = Object.values(routes).map(({ method, pattern }) => [method, pattern])
-    expect(documented).toEqual(ownRoutes)
+    const table = "the table of routes in docs/http-api.md has the order of core/src/api"
+    expect(documented, table).toEqual(ownRoutes)
   })
 })
 

@@ -11,12 +11,13 @@ const all = (text: string, pattern: RegExp): ReadonlyArray<string> =>
 const ids = all(page, / id=([\w.-]+)/g)
 
 describe("the page of the documentation", () => {
-  it("has every operation and every event, in less than 86 kB", () => {
+  it("has every operation and every event, in a size that loads at once", () => {
     expect(ids).toEqual(expect.arrayContaining(Object.keys(routes)))
     expect(ids).toEqual(
       expect.arrayContaining(Object.keys(document.webhooks).map((type) => `on.${type}`)),
     )
-    expect(page.length).toBeLessThan(86_000)
+    // In characters. It is 83,000 long: raise this if the API has grown, and not if the page repeats itself.
+    expect(page.length).toBeLessThan(90_000)
   })
 
   it("has a target for each link, and no id twice", () => {
