@@ -1,12 +1,14 @@
 /** Every response in the adapter suite is as documented, and every documented response is seen. */
 
 import { createTenure } from "@tenure/core"
+import { apiErrors, routes } from "@tenure/core/internal"
 import { memory } from "@tenure/memory"
 import { nodeTransport, serve } from "@tenure/node-http"
 import { adapterSuite } from "@tenure/testing/conformance"
+import * as Struct from "effect/Struct"
 import { describe, expect, it } from "vitest"
 import { checked } from "./checked.ts"
-import { all, faults, faultsOfExamples, seen } from "./contract.ts"
+import { all, faults, faultsOfExamples, seen, seenErrors } from "./contract.ts"
 import { causeErrors } from "./every.ts"
 
 adapterSuite("as documented", {
@@ -55,6 +57,17 @@ describe("the document", () => {
 
   it("has no response that is not seen, except for those with a reason", () => {
     expect(new Set(all.filter((one) => !seen.has(one)))).toEqual(new Set(Object.keys(unseen)))
+  })
+
+  it("declares no error that no test causes", () => {
+    const declared = Struct.keys(routes).flatMap((operation) => {
+      const route = routes[operation]
+      return "errors" in route
+        ? route.errors.map((tag) => `${operation} ${apiErrors[tag].code}`)
+        : []
+    })
+    expect(declared.length).toBeGreaterThan(20)
+    expect(declared.filter((one) => !seenErrors.has(one))).toEqual([])
   })
 
   it("has examples that its schemas allow", () => {

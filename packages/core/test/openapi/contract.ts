@@ -121,6 +121,9 @@ const faultsOf = (operation: string, { body, headers, status }: ApiResponse) => 
 /** The seen operations and statuses, such as `memberships.extend 200`. */
 export const seen = new Set<string>()
 
+/** The seen operations and error codes, such as `memberships.extend MEMBERSHIP_NOT_FOUND`. */
+export const seenErrors = new Set<string>()
+
 /** The mismatches in responses. */
 export const faults = new Set<string>()
 
@@ -128,8 +131,12 @@ export const faults = new Set<string>()
 export const check = (request: ApiRequest, basePath: string, response: ApiResponse): void => {
   // The document does not describe paths disabled by an option.
   if (typeof response.body === "string" && response.body.includes('"ROUTE_NOT_FOUND"')) return
+  const body = typeof response.body === "string" ? response.body : ""
   for (const operation of operationsOf(request, basePath)) {
     seen.add(`${operation} ${response.status}`)
+    for (const [, code = ""] of body.matchAll(/"error_code":"(\w+)"/g)) {
+      seenErrors.add(`${operation} ${code}`)
+    }
     for (const fault of faultsOf(operation, response)) {
       faults.add(`${operation} ${response.status} ${fault}`)
     }
