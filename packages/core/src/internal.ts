@@ -11,8 +11,10 @@ export {
   type RoundRobin,
 } from "./base/collections.ts"
 export { auditedOrigin, isReplayedResponse } from "./base/change-context.ts"
+export { ErrorReporter } from "./base/faults.ts"
 export { makeNameCheck } from "./base/field-names.ts"
 export { instantSetting, shownInstant } from "./base/input.ts"
+export { invariant } from "./base/invariant.ts"
 export { commandVariables, describeMisspelled } from "./base/misspelled.ts"
 export { version } from "./base/version.ts"
 export { fromCallSite } from "./promises.ts"

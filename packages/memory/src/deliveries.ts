@@ -10,6 +10,7 @@ import {
   changeSettings,
   claimDeliveries,
   forgetWebhook,
+  invariant,
   isNextDue,
   makeDeliveryQueues,
   makeRing,
@@ -124,6 +125,7 @@ export const makeDeliveries = (history: number): Deliveries => ({
 })
 
 const end = ({ ended }: Deliveries, job: Job, state: Ended): void => {
+  invariant(job.state === "waiting", "a delivery ended twice")
   job.state = state
   job.member = undefined
   ended.push(job)
@@ -257,6 +259,7 @@ const proceed = (
 ): void => {
   switch (settlement._tag) {
     case "Released":
+      invariant(job.claims > 0, "a delivery was released without a claim")
       job.claims--
       return wait(deliveries, queue, job)
     case "Retry":

@@ -4,6 +4,7 @@ import {
   type Moment,
   type Ring,
   auditedOrigin,
+  invariant,
   makeRing,
   mentionsUser,
   queuedBacklog,
@@ -238,6 +239,7 @@ export const createProject = (state: State, projectId: ProjectId, context: Chang
   const trail = makeAuditTrail(state.otherHistory.count + 1, state.history)
   state.projects.set(projectId, makeProject(projectId, trail))
   addAuditRow(state, undefined, "project_created", projectId, context)
+  invariant(state.otherHistory.count === trail.number, "two audit trails have the same number")
 }
 
 /** A key without its access to a project. */

@@ -23,6 +23,7 @@ import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import type { StoreUnavailable } from "../base/errors.ts"
 import { ErrorReporter, makeOutageReporter } from "../base/faults.ts"
+import { invariant } from "../base/invariant.ts"
 import type { Millis } from "../base/time.ts"
 import { type ProjectId, ProjectNotFound } from "../base/values.ts"
 import type { Event } from "../events/event.ts"
@@ -50,8 +51,11 @@ import { type Cell, Cells, type HomeStores, cellNumber, rotate, shareEvenly } fr
 export type AllCells = readonly [Cell, ...ReadonlyArray<Cell>]
 
 /** Returns a project's cell. */
-const cellOf = (all: AllCells, projectId: ProjectId): Cell =>
-  all[cellNumber(projectId, all.length)] ?? all[0]
+const cellOf = (all: AllCells, projectId: ProjectId): Cell => {
+  const cell = all[cellNumber(projectId, all.length)]
+  invariant(cell !== undefined, "a project was placed in a cell that does not exist")
+  return cell
+}
 
 const nothingToAnnounce: SweepResult = { events: [], isMore: false, nextDueMillis: Infinity }
 
@@ -89,7 +93,12 @@ const makeExpiry = (
   const sweepCell = (cell: Cell, limit: number, decide: DecideAnnouncement) => {
     const sweep = cell.memberships.expiry?.sweep(limit, decide) ?? Effect.succeed(nothingToAnnounce)
     return (watched.has(cell) ? sweep : Effect.andThen(watchCell(cell), sweep)).pipe(
-      Effect.tap(() => Effect.sync(() => outages.get(cell)?.succeeded())),
+      Effect.tap(({ events }) =>
+        Effect.sync(() => {
+          invariant(events.length <= limit, "a cell announced more ends than it was asked for")
+          outages.get(cell)?.succeeded()
+        }),
+      ),
       Effect.tapCause((cause) => outages.get(cell)?.failed(cause) ?? Effect.void),
       Effect.exit,
     )
@@ -369,7 +378,15 @@ const makeCellOutbox = Effect.fnUntraced(function* (
     options.limit <= 0
       ? Effect.succeed(nothingClaimed)
       : cell.outbox.claim(options).pipe(
-          Effect.tap(() => Effect.sync(() => outages.get(cell)?.succeeded())),
+          Effect.tap(({ claims }) =>
+            Effect.sync(() => {
+              invariant(
+                claims.length <= options.limit,
+                "a cell gave more claims than it was asked for",
+              )
+              outages.get(cell)?.succeeded()
+            }),
+          ),
           Effect.catchCause((cause) =>
             Effect.as(outages.get(cell)?.failed(cause) ?? Effect.void, silence),
           ),

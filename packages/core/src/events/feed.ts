@@ -12,6 +12,7 @@ import type { InvalidInput, StoreUnavailable } from "../base/errors.ts"
 import { ErrorReporter, makeOutageReporter } from "../base/faults.ts"
 import { checkNames, makeNameChecks } from "../base/field-names.ts"
 import { readingMethod } from "../base/host-method.ts"
+import { invariant } from "../base/invariant.ts"
 import type { Decoded, HostInputOf } from "../base/operation-input.ts"
 import { sleepPoll } from "../base/time.ts"
 import { type ProjectId, type ProjectNotFound, copyOwn } from "../base/values.ts"
@@ -231,6 +232,11 @@ const makeSharedTail = Effect.fnUntraced(function* (
     if (!isSome(projects)) return Effect.succeed(true)
     return Effect.match(history.read(projects, from, pageSize), {
       onSuccess: (page) => {
+        // The next read follows at once, and would return the same page forever.
+        invariant(
+          page.isLast || page.cursor !== from,
+          "a page of the feed ended where it began, but was not the last",
+        )
         // New subscribers have read beyond this page's start: some of its events would arrive twice.
         hand(page)
         if (page.isLast) for (const watch of asked) watch.begin()
@@ -406,6 +412,7 @@ export class Follower {
 
   /** Subscribes. Without a second read, earlier events would be missed. */
   private watchFrom(page: FeedPage): Effect.Effect<FeedPage, FollowFailure> {
+    invariant(this.watch === undefined, "a follower subscribed twice")
     this.reach(page)
     const watch = this.source.tail.watch(this.asked.projectId)
     this.watch = watch
@@ -526,12 +533,16 @@ const tailOf = Effect.fnUntraced(function* (
 ): Effect.fn.Return<SharedTail, never, Scope.Scope> {
   const { histories } = store
   if (histories === undefined) return yield* makeSharedTail(store, published)
-  const [first, ...others] = histories.all
   const tails = new Map<FeedHistory, SharedTail>()
-  for (const history of others) tails.set(history, yield* makeSharedTail(history, published))
-  const tail = yield* makeSharedTail(first, published)
+  for (const history of histories.all) {
+    tails.set(history, yield* makeSharedTail(history, published))
+  }
   return {
-    watch: (projectId) => (tails.get(histories.of(projectId)) ?? tail).watch(projectId),
+    watch: (projectId) => {
+      const tail = tails.get(histories.of(projectId))
+      invariant(tail !== undefined, "a project's events are in a history that nobody reads")
+      return tail.watch(projectId)
+    },
   }
 })
 

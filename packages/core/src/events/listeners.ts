@@ -1,5 +1,6 @@
 /** Connections that follow the feed: who may open one, what it receives, and when it ends. */
 
+import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -10,6 +11,7 @@ import * as Layer from "effect/Layer"
 import * as Random from "effect/Random"
 import type * as Scope from "effect/Scope"
 import { ErrorReporter, type OutageReporter, makeOutageReporter } from "../base/faults.ts"
+import { invariant } from "../base/invariant.ts"
 import { ProjectDeletions } from "../base/project-deletions.ts"
 import { TaggedError } from "../base/tagged-error.ts"
 import { currentMoment, readMonotonicMillis, sleepPoll } from "../base/time.ts"
@@ -58,8 +60,9 @@ export class SingleSlotQueue<Message> {
     })
   }
 
-  /** Puts a message. There must be none. */
+  /** Puts a message. There must be none but the last. */
   put(message: Message): void {
+    invariant(this.held === undefined, "a message was put in place of one that nobody has taken")
     if (!this.hand(message)) this.held = message
   }
 
@@ -102,6 +105,7 @@ const counter = () => {
     of,
     add: (name: string, change: 1 | -1): void => {
       const count = of(name) + change
+      invariant(count >= 0, "a connection slot was given back twice")
       if (count === 0) counts.delete(name)
       else counts.set(name, count)
     },
@@ -134,6 +138,18 @@ export const makeConnectionLimit = ({
     giveBack: (client, project) => change(client, project, -1),
   }
 }
+
+/** Gives a slot back. A defect is reported here, because the callers only have a connection that is gone. */
+export const giveSlotBack = (
+  slots: ConnectionLimit,
+  faults: ErrorReporter,
+  client: string,
+  project: string,
+): Effect.Effect<void> =>
+  Effect.catchDefect(
+    Effect.sync(() => slots.giveBack(client, project)),
+    (defect) => faults.defect("A connection slot cannot be given back", Cause.die(defect)),
+  )
 
 /**
  * Why a listener ends: its time is up and the client should reconnect (`"over"`), Tenure is closing (`"closing"`),
@@ -304,7 +320,7 @@ interface Shared {
   /** Runs an effect in a fiber. */
   readonly run: (effect: Effect.Effect<void>) => Fiber.Fiber<void>
   /** Removes a closed listener and frees its slot. */
-  readonly forget: (listener: Open) => void
+  readonly forget: (listener: Open) => Effect.Effect<void>
 }
 
 /** A listener. While it waits it has no fiber and little more than this object: there may be thousands. */
@@ -358,8 +374,9 @@ class Open implements Listener {
     return Effect.suspend(() => {
       this.end("closed")
       this.follower.stop()
-      this.shared.forget(this)
-      return this.reading === undefined ? Effect.void : Fiber.interrupt(this.reading)
+      const { reading } = this
+      const stopped = reading === undefined ? Effect.void : Fiber.interrupt(reading)
+      return Effect.andThen(this.shared.forget(this), stopped)
     })
   }
 
@@ -388,8 +405,13 @@ class Open implements Listener {
       if (message === undefined) this.follower.whenReady(() => this.read())
       else this.put(message)
     })
-    const fiber = this.shared.run(reading)
+    const fiber = this.shared.run(Effect.catchDefect(reading, (defect) => this.fail(defect)))
     if (fiber.pollUnsafe() === undefined) this.reading = fiber
+  }
+
+  private fail(defect: unknown): Effect.Effect<void> {
+    this.end("unavailable")
+    return this.shared.reading.failed(Cause.die(defect))
   }
 
   private put(message: ListenerMessage): void {
@@ -447,6 +469,9 @@ const make = Effect.gen(function* () {
     Effect.suspend(() =>
       slots.take(client, project) ? Effect.void : Effect.fail(new ConnectionLimitReached()),
     )
+
+  const giveBack = (client: string, project: string): Effect.Effect<void> =>
+    giveSlotBack(slots, faults, client, project)
 
   /** Ends the listeners of a project that no longer exists. */
   const checkProject = (projectId: string, clients: Iterable<ReadonlyArray<Open>>) =>
@@ -544,16 +569,17 @@ const make = Effect.gen(function* () {
   const shared: Shared = {
     reading: makeOutageReporter(faults, "Events cannot be read for listeners"),
     run: yield* FiberSet.makeRuntime<never, void, never>(),
-    forget: (listener) => {
-      const { client, projectId } = listener.opening
-      const own = open.get(client) ?? []
-      const others = own.filter((one) => one !== listener)
-      if (others.length === own.length) return
-      if (others.length === 0) open.delete(client)
-      else open.set(client, others)
-      slots.giveBack(client, projectId)
-      if (open.size === 0) someOpen.closeUnsafe()
-    },
+    forget: (listener) =>
+      Effect.suspend(() => {
+        const { client, projectId } = listener.opening
+        const own = open.get(client) ?? []
+        const others = own.filter((one) => one !== listener)
+        if (others.length === own.length) return Effect.void
+        if (others.length === 0) open.delete(client)
+        else open.set(client, others)
+        if (open.size === 0) someOpen.closeUnsafe()
+        return giveBack(client, projectId)
+      }),
   }
 
   /** Starts to listen with a slot, which the listener frees in the end. */
@@ -574,16 +600,14 @@ const make = Effect.gen(function* () {
 
   return Listeners.of({
     slot: (client, project) =>
-      Effect.acquireRelease(takeSlot(client, project), () =>
-        Effect.sync(() => slots.giveBack(client, project)),
-      ),
+      Effect.acquireRelease(takeSlot(client, project), () => giveBack(client, project)),
 
     open: (opening) =>
       Effect.uninterruptibleMask((restore) =>
         Effect.andThen(
           takeSlot(opening.client, opening.projectId),
           Effect.onError(begin(opening, restore), () =>
-            Effect.sync(() => slots.giveBack(opening.client, opening.projectId)),
+            giveBack(opening.client, opening.projectId),
           ),
         ),
       ),

@@ -24,6 +24,7 @@ import {
   type ListenerRequest,
   Listeners,
   connectionLimits,
+  giveSlotBack,
   makeConnectionLimit,
 } from "../events/listeners.ts"
 import type { Principal } from "../keys/identity.ts"
@@ -430,7 +431,8 @@ const sessionOf = (
 ): RealtimeSession => {
   let conversation: WebSocketSession | undefined
   const leave = (): void => {
-    slots.giveBack(connection.keyId, "")
+    // In a fiber, because an error in a listener of an event would end the process.
+    shared.run(giveSlotBack(slots, shared.faults, connection.keyId, ""))
     conversation?.end(reconnectClose)
   }
   signal.addEventListener("abort", leave, { once: true })

@@ -2,6 +2,7 @@
 
 import type { Mutable } from "effect/Types"
 import { type RoundRobin, makeRoundRobin } from "../base/collections.ts"
+import { invariant } from "../base/invariant.ts"
 import { type Micros, type Millis, type Moment, toMicros } from "../base/time.ts"
 import type { ProjectId } from "../base/values.ts"
 import { takeToken, waitMicros } from "../limits/buckets.ts"
@@ -280,7 +281,10 @@ export const forgetWebhook = <Q extends Queued>(
   const queue = queues.byWebhook.get(webhookId)
   if (queue === undefined) return []
   const { leases, project } = queue
-  project.leased -= [...leases.values()].filter(({ isAhead }) => !isAhead).length
+  const leased = [...leases.values()].filter(({ isAhead }) => !isAhead).length
+  invariant(leased <= project.leased, "a webhook was forgotten with more leases than its project")
+  invariant(project.queues.has(queue), "a forgotten webhook was not in its project")
+  project.leased -= leased
   project.queues.delete(queue)
   project.turns.park(queue, Infinity)
   queues.byWebhook.delete(webhookId)
@@ -325,6 +329,8 @@ const endLease = <Q extends Queued>(
   token: string,
   { isAhead }: Lease<Q["delivery"]>,
 ): void => {
+  invariant(leases.has(token), "a lease ended twice")
+  invariant(isAhead || project.leased > 0, "a lease ended in a project without leases")
   if (!isAhead) project.leased--
   leases.delete(token)
 }

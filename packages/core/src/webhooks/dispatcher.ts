@@ -10,6 +10,7 @@ import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import type { InvalidInput, StoreUnavailable } from "../base/errors.ts"
 import { ErrorReporter, type OutageReporter, makeOutageReporter } from "../base/faults.ts"
+import { invariant } from "../base/invariant.ts"
 import { ProjectDeletions } from "../base/project-deletions.ts"
 import * as Setting from "../base/setting.ts"
 import { readMonotonicMillis } from "../base/time.ts"
@@ -69,6 +70,11 @@ export interface InFlightAttempts {
    * `beginClaim`.
    */
   readonly add: (claim: Claim) => void
+  /**
+   * Throws if the counts contradict each other. Claims end in observers, where an error would end the process,
+   * so the loop checks the counts.
+   */
+  readonly checkCounts: () => void
   /** Tells whether a webhook has claims. */
   readonly has: (webhookId: WebhookId) => boolean
   /** Tells whether a webhook has few waiting claims. */
@@ -247,6 +253,17 @@ export const makeInFlightAttempts = ({
       count.queued++
       startNext(lane)
     },
+    checkCounts: () => {
+      const { all, failing, queued } = count
+      invariant(
+        failing >= 0 && failing <= all,
+        "there are more failing claims in flight than claims, or fewer than none",
+      )
+      invariant(
+        queued >= 0 && queued <= all,
+        "there are more waiting claims than claims, or fewer than none",
+      )
+    },
     has: (webhookId) => lanes.has(webhookId),
     isLow: (webhookId) => {
       const lane = lanes.get(webhookId)
@@ -382,6 +399,8 @@ const startDeliveryLoop = Effect.fnUntraced(function* (
     }
     const isIdle = claimed.claims.length === 0 && isEmpty()
     for (const claim of claimed.claims) inFlight.add(claim)
+    // After the claims have started: a wrong count is reported, and must not keep them.
+    inFlight.checkCounts()
     const pause = sooner(pauseMillis(claimed), waking.endClaim(claimed.keptBack, inFlight.has))
     // Settlements during the claim may have made room for skipped deliveries.
     if (isIdle && pause !== 0) for (const idler of waiting) idler.openUnsafe()

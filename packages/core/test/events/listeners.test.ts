@@ -307,6 +307,17 @@ describe("a queue for one message", () => {
     }),
   )
 
+  it.effect("loses no message: a second one is a defect", () =>
+    Effect.gen(function* () {
+      const queue = new SingleSlotQueue<string>()
+      queue.put("a")
+      expect(() => queue.put("b")).toThrow(
+        "a message was put in place of one that nobody has taken",
+      )
+      expect(yield* queue.take).toBe("a")
+    }),
+  )
+
   it.effect("hands the last message again and again, in place of what waits", () =>
     Effect.gen(function* () {
       const queue = new SingleSlotQueue<string>()

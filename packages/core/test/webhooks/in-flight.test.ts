@@ -17,6 +17,7 @@ const attempts = Effect.gen(function* () {
   const fork = Effect.runForkWith(yield* Effect.context())
   const answers = new Map<string, Deferred.Deferred<boolean>>()
   const settling = new Map<string, Deferred.Deferred<void>>()
+  const claims: Array<Claim> = []
   const started: Array<string> = []
   const interrupted: Array<string> = []
   const released: Array<string> = []
@@ -67,6 +68,7 @@ const attempts = Effect.gen(function* () {
         attemptNumber: 1,
         lease,
       }
+      claims.push(claim)
       inFlight.add(claim)
       return lease
     })
@@ -83,7 +85,7 @@ const attempts = Effect.gen(function* () {
     settling.set(lease, settled)
     return Effect.andThen(Deferred.succeed(settled, undefined), turns)
   }
-  return { add, answer, ended, hold, inFlight, interrupted, released, started, time }
+  return { add, answer, claims, ended, hold, inFlight, interrupted, released, started, time }
 })
 
 type Attempts = Effect.Success<typeof attempts>
@@ -100,6 +102,17 @@ describe("claims", () => {
     yield* answer(first)
     expect(inFlight.count()).toEqual({ all: 2, failing: 1, queued: 0 })
     expect([inFlight.has(one), inFlight.has(other)]).toEqual([true, true])
+  })
+
+  test("whose webhook fails only once they have begun make the counts wrong", function* (all) {
+    const { answer, claims, inFlight } = all
+    const [lease] = all.add(one)
+    inFlight.checkCounts()
+    const [claim] = claims
+    if (claim !== undefined) Object.assign(claim.webhook, { failures: 1 })
+    yield* answer(lease)
+    expect(inFlight.count()).toEqual({ all: 0, failing: -1, queued: 0 })
+    expect(() => inFlight.checkCounts()).toThrow("more failing claims in flight than claims")
   })
 
   test("end smoothly until one fails, and again once the webhook receives", function* (all) {
