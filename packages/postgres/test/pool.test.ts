@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Redacted from "effect/Redacted"
+import { MaxOpsBeforeYield } from "effect/Scheduler"
 import { inject } from "vitest"
 import { failOnLockTimeouts } from "../src/connection/connection.ts"
 import { makeConnections } from "../src/connection/connections.ts"
@@ -108,6 +109,26 @@ describe("places", () => {
       expect(Exit.isSuccess(yield* third.leave)).toBe(true)
       yield* start("a")
       expect(inside).toEqual(["a", "c", "a"])
+    }),
+  )
+
+  it.effect("are no more than there are, wherever fibers yield", () =>
+    Effect.gen(function* () {
+      for (let budget = 3; budget < 20; budget++) {
+        const semaphore = makeFairSemaphore(4)
+        let most = 0
+        const work = Effect.flatMap(Effect.yieldNow, () =>
+          Effect.sync(() => {
+            most = Math.max(most, semaphore.taken())
+          }),
+        )
+        yield* Effect.forEach(
+          Array.from({ length: 20 }, (_, n) => (n % 2 === 0 ? "a" : "b")),
+          (owner) => semaphore.take(owner, Effect.andThen(work, Effect.yieldNow)),
+          { concurrency: "unbounded" },
+        ).pipe(Effect.provideService(MaxOpsBeforeYield, budget))
+        expect([budget, most, semaphore.taken()]).toEqual([budget, 4, 0])
+      }
     }),
   )
 })

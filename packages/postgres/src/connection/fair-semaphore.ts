@@ -3,6 +3,7 @@
  * project does not block the others.
  */
 
+import { invariant } from "@tenure/core/internal"
 import * as Effect from "effect/Effect"
 
 // Beyond this, a caller would wait longer than a client does.
@@ -41,6 +42,7 @@ export const makeFairSemaphore = (places: number): FairSemaphore => {
   }
 
   const hold = (owner: Owner): void => {
+    invariant(free > 0, "a place was taken although none was free")
     owner.held++
     free--
   }
@@ -65,6 +67,7 @@ export const makeFairSemaphore = (places: number): FairSemaphore => {
   }
 
   const release = (name: string, owner: Owner): void => {
+    invariant(owner.held > 0, "an owner left a place that it did not hold")
     owner.held--
     free++
     forgetIdle(name, owner)
@@ -83,28 +86,33 @@ export const makeFairSemaphore = (places: number): FairSemaphore => {
       return Effect.sync(() => {
         // The place may have been granted at the moment of the interruption.
         if (isAdmitted) return release(name, owner)
-        owner.waiting.splice(owner.waiting.indexOf(admitted), 1)
+        const index = owner.waiting.indexOf(admitted)
+        invariant(index !== -1, "a caller stopped waiting who was not waiting")
+        owner.waiting.splice(index, 1)
         waiting--
         forgetIdle(name, owner)
       })
     })
 
-  const enter = (name: string, owner: Owner): Effect.Effect<void, "crowded"> => {
-    if (free > 0 && owner.held < maxHeld) return Effect.sync(() => hold(owner))
-    return waiting < maxWaiting ? wait(name, owner) : Effect.fail("crowded")
-  }
-
   return {
-    take: (name, effect) =>
+    take: <A, E, R>(name: string, effect: Effect.Effect<A, E, R>) =>
       Effect.uninterruptibleMask((restore) =>
-        Effect.suspend(() => {
+        // A free place is taken in the step that finds it: a fiber may yield between two effects.
+        Effect.suspend((): Effect.Effect<A, E | "crowded", R> => {
           const owner = ownerOf(name)
-          return Effect.flatMap(restore(enter(name, owner)), () =>
+          const held = Effect.suspend(() =>
             Effect.ensuring(
               restore(effect),
               Effect.sync(() => release(name, owner)),
             ),
           )
+          if (free > 0 && owner.held < maxHeld) {
+            hold(owner)
+            return held
+          }
+          if (waiting < maxWaiting) return Effect.andThen(restore(wait(name, owner)), held)
+          forgetIdle(name, owner)
+          return Effect.fail("crowded")
         }),
       ),
     taken: () => places - free,
