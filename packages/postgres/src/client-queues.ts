@@ -1,5 +1,6 @@
 /** The queues before the rate limits: takes that wait, by client, and which clients share the next statement. */
 
+import { invariant } from "@tenure/core/internal"
 import {
   type BucketPolicies,
   type BucketPolicy,
@@ -101,6 +102,8 @@ interface ClientQueue {
   readonly rows: ClientRows
   readonly waiting: Array<Waiting>
   isQueued: boolean
+  /** Whether a turn was taken that is not settled. */
+  isInFlight: boolean
   /** How many statements in a row have left some of its takes undecided. */
   rounds: number
   /** Removes the queue. */
@@ -169,7 +172,14 @@ export const makeClientQueues = (bounds: QueueLimits): ClientQueues => {
     if (known !== undefined) return known
     const rows = rowsOf(client, policies)
     const remove = (): void => void queues.delete(name)
-    const queue: ClientQueue = { rows, waiting: [], isQueued: false, rounds: 0, remove }
+    const queue: ClientQueue = {
+      rows,
+      waiting: [],
+      isQueued: false,
+      isInFlight: false,
+      rounds: 0,
+      remove,
+    }
     queues.set(name, queue)
     return queue
   }
@@ -182,6 +192,7 @@ export const makeClientQueues = (bounds: QueueLimits): ClientQueues => {
   const count = ({ rows }: ClientQueue, change: 1 | -1): void => {
     for (const { id } of rows) {
       const turns = (busy.get(id) ?? 0) + change
+      invariant(turns >= 0, "a turn ended at a row without turns")
       if (turns > 0) busy.set(id, turns)
       else busy.delete(id)
     }
@@ -242,6 +253,7 @@ export const makeClientQueues = (bounds: QueueLimits): ClientQueues => {
       return () => {
         const index = queue.waiting.indexOf(take)
         if (index === -1) return
+        invariant(waiting > 0, "a take left the queues, which count none")
         queue.waiting.splice(index, 1)
         waiting--
       }
@@ -252,7 +264,8 @@ export const makeClientQueues = (bounds: QueueLimits): ClientQueues => {
       for (let chosen = select(); chosen.length > 0; chosen = select()) {
         const turns = chosen.map((queue) => turnOf(queue, now))
         for (const { queue, takes } of turns) {
-          if (takes.length > 0) count(queue, 1)
+          queue.isInFlight = takes.length > 0
+          if (queue.isInFlight) count(queue, 1)
           else keep(queue)
         }
         const wanted = turns.filter(({ takes }) => takes.length > 0)
@@ -262,6 +275,8 @@ export const makeClientQueues = (bounds: QueueLimits): ClientQueues => {
     },
 
     settle: ({ queue }, undecided) => {
+      invariant(queue.isInFlight, "a client's turn was settled twice")
+      queue.isInFlight = false
       count(queue, -1)
       queue.rounds = undecided.length > 0 ? queue.rounds + 1 : 0
       queue.waiting.unshift(...undecided)

@@ -1,6 +1,8 @@
 /** Batches: which calls share a statement. */
 
 import { describe, expect, it } from "@effect/vitest"
+import { ErrorReporter } from "@tenure/core/internal"
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
@@ -230,6 +232,34 @@ describe("items", () => {
     yield* locked.open
     expect(yield* join(waiting)).toEqual([Exit.succeed(7), ...valuesOf(107)])
     expect(batches).toEqual([[7, 8], [8], [107]])
+  })
+
+  test("that have other keys at the end than at the start are reported, and leave none busy", function* () {
+    const defects: Array<unknown> = []
+    const keys = new Map<number, Array<string>>()
+    const { all, gate, join, settled, start } = yield* Effect.provideService(
+      gathering({
+        keysOf: (item) => {
+          const own = [String(item % 100)]
+          keys.set(item, own)
+          return own
+        },
+      }),
+      ErrorReporter,
+      {
+        failure: () => Effect.void,
+        defect: (_, cause) => Effect.sync(() => void defects.push(Cause.squash(cause))),
+      },
+    )
+    const first = yield* start(1, 2)
+    yield* settled
+    keys.get(1)?.unshift("another")
+    yield* gate.open
+    expect(yield* join(first)).toEqual(valuesOf(1, 2))
+    yield* settled
+    const message = "an item of a batch released a key that it did not occupy"
+    expect(defects).toEqual([new Error(message)])
+    expect(yield* all(101, 102)).toEqual(valuesOf(101, 102))
   })
 
   test("that wait for a locked one keep no others back, however many they are", function* () {

@@ -193,6 +193,15 @@ describe("a take", () => {
     expect(failed).toEqual(["4", "7"])
   })
 
+  it("is not waiting again when its turn is settled twice, which is a defect", () => {
+    const { add, next, sizes } = queuesWith()
+    add(stranger("1"))
+    const { settle } = next()
+    settle()
+    expect(() => settle(({ takes }) => takes)).toThrow("a client's turn was settled twice")
+    expect(sizes()).toEqual([])
+  })
+
   it("fails if it has waited too long, and the others of its client do not", () => {
     const { add, failed, sizes } = queuesWith({ millis: 100 })
     add(stranger("1"), "early", 0)

@@ -1,5 +1,6 @@
 /** Batches: one statement for many calls, in which an item that fails does not fail the others. */
 
+import { ErrorReporter, invariant } from "@tenure/core/internal"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -52,6 +53,22 @@ const exitOf = <Value, E>(
   return value === undefined ? missing : Exit.succeed(value)
 }
 
+/** Hands each item its exit. A callback that throws does not keep the others from theirs: it throws after them. */
+const resumeAll = <Item, Value, E>(
+  batch: ReadonlyArray<PendingItem<Item, Value, E>>,
+  exit: Exit.Exit<ReadonlyArray<Value>, E>,
+): void => {
+  let thrown: Exit.Exit<void> = Exit.void
+  for (const [index, { resume }] of batch.entries()) {
+    try {
+      resume(exitOf(exit, index))
+    } catch (error) {
+      thrown = Exit.die(error)
+    }
+  }
+  if (Exit.isFailure(thrown)) throw Cause.squash(thrown.cause)
+}
+
 /**
  * Makes a function that processes a batch.
  *
@@ -62,8 +79,16 @@ const exitOf = <Value, E>(
 export const makeBatchRunner = Effect.fnUntraced(function* <Item, Value, E>(
   options: BatchOptions<Item, Value, E>,
 ) {
+  const faults = yield* ErrorReporter
   // Batches run outside the callers' contexts, which may hold a transaction.
-  const fork = Effect.runForkWith(yield* Effect.context())
+  const run = Effect.runForkWith(yield* Effect.context())
+  // Nobody waits for a batch: its items have their exits.
+  const fork = (process: Effect.Effect<void>) =>
+    run(
+      Effect.catchDefect(process, (defect) =>
+        faults.defect("A batch ended in a defect", Cause.die(defect)),
+      ),
+    )
   const runAlone = options.runAlone ?? options.run
 
   type Batch = ReadonlyArray<PendingItem<Item, Value, E>>
@@ -76,7 +101,7 @@ export const makeBatchRunner = Effect.fnUntraced(function* <Item, Value, E>(
     if (stack.length > 1 && Exit.hasDies(exit)) {
       for (const one of stack) yield* runStack([one])
     } else {
-      for (const [index, { resume }] of stack.entries()) resume(exitOf(exit, index))
+      resumeAll(stack, exit)
     }
   })
 
@@ -111,7 +136,7 @@ export const makeBatchRunner = Effect.fnUntraced(function* <Item, Value, E>(
     const exit = yield* Effect.exit(options.run(itemsOf(batch)))
     const wasAlone = batch.length === 1 && options.runAlone === undefined
     if (isItemFailure(exit, options.isItemError) && !wasAlone) return batch
-    for (const [index, { resume }] of batch.entries()) resume(exitOf(exit, index))
+    resumeAll(batch, exit)
     return []
   })
 
@@ -230,16 +255,25 @@ export const makeBatcher = Effect.fnUntraced(function* <Item, Value, E>(
       users.set(key, (users.get(key) ?? 0) + 1)
       busy.add(key)
     }
+    const leave = (keys: ReadonlyArray<string>): void => {
+      let wasUser = true
+      for (const key of keys) {
+        const count = users.get(key) ?? 0
+        if (count === 0) wasUser = false
+        else users.set(key, count - 1)
+        if (count === 1) busy.delete(key)
+      }
+      invariant(wasUser, "an item of a batch released a key that it did not occupy")
+    }
     return batch.map(({ resume, ...waiting }) => ({
       ...waiting,
       resume: (exit) => {
-        for (const key of waiting.keys) {
-          const left = (users.get(key) ?? 1) - 1
-          users.set(key, left)
-          if (left === 0) busy.delete(key)
+        try {
+          leave(waiting.keys)
+        } finally {
+          resume(exit)
+          scheduleFlush()
         }
-        resume(exit)
-        scheduleFlush()
       },
     }))
   }

@@ -1,6 +1,7 @@
 /** All connections of this process to one server: which are open, busy or idle, and how fast it answers. */
 
 import type { PgClientConfig } from "@effect/sql-pg/PgClient"
+import { invariant } from "@tenure/core/internal"
 import * as Effect from "effect/Effect"
 import type { SqlError } from "effect/sql/SqlError"
 import {
@@ -117,6 +118,7 @@ export const makeConnections = (config: PgClientConfig, isInProcess: boolean): C
     send: (connection, statement) =>
       Effect.suspend(() => {
         const since = performance.now()
+        invariant(!sent.has(connection), "two statements were sent on one connection")
         sent.set(connection, since)
         return Effect.onExit(statement, (exit) =>
           Effect.sync(() => {

@@ -1,6 +1,6 @@
 /** A pool of connections with the same session timeouts, opened on demand and shared fairly. */
 
-import { observeGauge } from "@tenure/core/internal"
+import { invariant, observeGauge } from "@tenure/core/internal"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Scope from "effect/Scope"
@@ -63,7 +63,10 @@ export const makeConnectionPool = Effect.fnUntraced(function* (
   const release = (connection: Connection, exit: Exit.Exit<unknown, unknown>): void => {
     // The cancellation of an interrupted statement may arrive late and hit the next statement.
     if (Exit.hasInterrupts(exit)) connection.close()
-    else if (connection.isOpen()) idle.push({ connection, since: performance.now() })
+    else if (connection.isOpen()) {
+      invariant(idle.length < size, "a connection was returned to a pool that has all its own")
+      idle.push({ connection, since: performance.now() })
+    }
   }
 
   const onConnection = <A, E>(work: (connection: Connection) => Effect.Effect<A, E>) =>
