@@ -399,6 +399,8 @@ export const startTenure = async <Provided = never>(
   const { logger, stores, tracer, ...settings } = Setting.parse(createTenureOptions, given)
   const scope = Scope.makeUnsafe()
   const services = await Layer.provide(compose(settings), stores).pipe(
+    // For the stores.
+    Layer.provide(errorReporterLayer(settings)),
     Layer.provideMerge(logger === undefined ? Layer.empty : hostLoggerLayer(logger)),
     Layer.provideMerge(tracer === undefined ? Layer.empty : hostTracerLayer(tracer)),
     // Two Tenures in one process keep separate metrics.

@@ -4,6 +4,7 @@ import * as Layer from "effect/Layer"
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest"
 import type { ChangeContext } from "../src/base/change-context.ts"
 import { StoreUnavailable } from "../src/base/errors.ts"
+import { ErrorReporter } from "../src/base/faults.ts"
 import { Transactions } from "../src/base/transactions.ts"
 import { ProjectId } from "../src/base/values.ts"
 import { emptyBody } from "../src/http/request.ts"
@@ -286,6 +287,20 @@ describe("options", () => {
 })
 
 describe("stores", () => {
+  it("report faults to onError", async () => {
+    const onError = vi.fn<NonNullable<TenureOptions["onError"]>>()
+    const faulty = Layer.effectDiscard(
+      Effect.flatMap(ErrorReporter, ({ failure }) => failure("A store has a fault", "a cause")),
+    )
+    await made({ stores: [memory(), faulty], onError })
+    expect(onError).toHaveBeenCalledExactlyOnceWith({
+      message: "A store has a fault",
+      cause: "a cause",
+      requestId: undefined,
+      isDefect: false,
+    })
+  })
+
   it.each(["{}", "[]", "[1]", "null"])("cannot be %s", async (text) => {
     const refusal = createTenure({ stores: JSON.parse(text) })
     await expect(refusal).rejects.toMatchObject({ _tag: "InvalidInput", field: "stores" })
