@@ -2,17 +2,13 @@
 
 import { Outbox } from "@tenure/core/store"
 import type { StoreTests } from "../declare.ts"
-import {
-  changesTests,
-  claimingTests,
-  concurrencyTests,
-  publishingTests,
-  rateTests,
-  transactionTests,
-} from "./claiming.ts"
-import { backlogTests, deliveriesTests, findingTests, listsTests } from "./deliveries.ts"
+import { activityTests } from "./activity.ts"
+import { backlogTests } from "./backlog.ts"
+import { claimingTests, concurrencyTests, rateTests } from "./claiming.ts"
+import { deliveriesTests, findingTests, listsTests } from "./deliveries.ts"
 import { orderingTests, replayingTests } from "./ordering.ts"
-import { activityTests, disabledTests, failingTests, settlingTests } from "./settling.ts"
+import { changesTests, publishingTests, transactionTests } from "./publishing.ts"
+import { disabledTests, failingTests, settlingTests } from "./settling.ts"
 
 export const outboxSuite = (on: StoreTests): void => {
   on.test("responds to a ping", function* () {
