@@ -15,14 +15,10 @@ import { invariant } from "../base/invariant.ts"
 import { ProjectDeletions } from "../base/project-deletions.ts"
 import { TaggedError } from "../base/tagged-error.ts"
 import { currentMoment, readMonotonicMillis, sleepPoll } from "../base/time.ts"
+import { connectionLimits, giveSlotBack, makeConnectionLimit } from "./connection-limit.ts"
 import type { FeedCursor, FeedEvent, FeedPage } from "./feed-store.ts"
-import {
-  Feed,
-  type FeedFailure,
-  type FeedQuery,
-  type FollowFailure,
-  type Follower,
-} from "./feed.ts"
+import { Feed, type FeedFailure, type FeedQuery } from "./feed.ts"
+import type { FollowFailure, Follower } from "./follower.ts"
 
 type Receive<Message> = (message: Message) => void
 
@@ -79,77 +75,6 @@ export class SingleSlotQueue<Message> {
     return receiver !== undefined
   }
 }
-
-/** The most who may wait. */
-export interface ConnectionLimits {
-  readonly perClient: number
-  readonly perProject: number
-  readonly inAll: number
-}
-
-/** The defaults. */
-export const connectionLimits: ConnectionLimits = { perClient: 10, perProject: 100, inAll: 10_000 }
-
-/** The slots of those who wait. */
-export interface ConnectionLimit {
-  /** Takes a slot. Returns `false` when all are taken. */
-  readonly take: (client: string, project: string) => boolean
-  readonly giveBack: (client: string, project: string) => void
-}
-
-/** Counts by name. What is back at 0 takes no memory. */
-const counter = () => {
-  const counts = new Map<string, number>()
-  const of = (name: string): number => counts.get(name) ?? 0
-  return {
-    of,
-    add: (name: string, change: 1 | -1): void => {
-      const count = of(name) + change
-      invariant(count >= 0, "a connection slot was given back twice")
-      if (count === 0) counts.delete(name)
-      else counts.set(name, count)
-    },
-  }
-}
-
-/** Makes the slots, all of them free. */
-export const makeConnectionLimit = ({
-  inAll,
-  perClient,
-  perProject,
-}: ConnectionLimits): ConnectionLimit => {
-  const clients = counter()
-  const projects = counter()
-  let taken = 0
-
-  const change = (client: string, project: string, by: 1 | -1): void => {
-    clients.add(client, by)
-    projects.add(project, by)
-    taken += by
-  }
-
-  return {
-    take: (client, project) => {
-      const isFree =
-        taken < inAll && clients.of(client) < perClient && projects.of(project) < perProject
-      if (isFree) change(client, project, 1)
-      return isFree
-    },
-    giveBack: (client, project) => change(client, project, -1),
-  }
-}
-
-/** Gives a slot back. A defect is reported here, because the callers only have a connection that is gone. */
-export const giveSlotBack = (
-  slots: ConnectionLimit,
-  faults: ErrorReporter,
-  client: string,
-  project: string,
-): Effect.Effect<void> =>
-  Effect.catchDefect(
-    Effect.sync(() => slots.giveBack(client, project)),
-    (defect) => faults.defect("A connection slot cannot be given back", Cause.die(defect)),
-  )
 
 /**
  * Why a listener ends: its time is up and the client should reconnect (`"over"`), Tenure is closing (`"closing"`),

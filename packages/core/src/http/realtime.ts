@@ -16,16 +16,18 @@ import { singleHeader } from "../base/headers.ts"
 import * as Setting from "../base/setting.ts"
 import { currentMoment } from "../base/time.ts"
 import { type ApiKeyId, joinedText } from "../base/values.ts"
-import type { FeedCursor, FeedEvent } from "../events/feed-store.ts"
 import {
   type ConnectionLimit,
+  connectionLimits,
+  giveSlotBack,
+  makeConnectionLimit,
+} from "../events/connection-limit.ts"
+import type { FeedCursor, FeedEvent } from "../events/feed-store.ts"
+import {
   type Listener,
   type ListenerMessage,
   type ListenerRequest,
   Listeners,
-  connectionLimits,
-  giveSlotBack,
-  makeConnectionLimit,
 } from "../events/listeners.ts"
 import type { Principal } from "../keys/identity.ts"
 import {

@@ -9,7 +9,8 @@ import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { TestClock } from "effect/testing"
 import { feedStream } from "../../src/events/feed-stream.ts"
-import { Feed, type Follower } from "../../src/events/feed.ts"
+import { Feed } from "../../src/events/feed.ts"
+import type { Follower } from "../../src/events/follower.ts"
 import { type Tenure, createTenure } from "../../src/tenure.ts"
 import {
   otherId,

@@ -9,7 +9,8 @@ import { StoreUnavailable } from "../../src/base/errors.ts"
 import { ProjectId } from "../../src/base/values.ts"
 import { EventId, EventType } from "../../src/events/event.ts"
 import { FeedCursor, type FeedEvent, type FeedPage } from "../../src/events/feed-store.ts"
-import { Follower, Subscription } from "../../src/events/feed.ts"
+import { Follower } from "../../src/events/follower.ts"
+import { Subscription } from "../../src/events/shared-tail.ts"
 
 const projectId = ProjectId("p1")
 
