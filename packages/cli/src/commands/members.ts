@@ -1,6 +1,6 @@
-/** `tenure members` and `tenure extend-all`: lists, grants, extends, ends, imports and exports. */
+/** `tenure members`: lists, grants, extends, ends, imports and exports. */
 
-import type { EventsPreview, Extended, Membership } from "@tenure/client"
+import type { Extended, Membership } from "@tenure/client"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
@@ -11,17 +11,13 @@ import { describeDryRun, dryRunFlag, eventsFlag, requireDryRun } from "../suppor
 import { operationFailed, usageFailure } from "../support/failure.ts"
 import {
   booleanFlag,
-  type Goal,
-  type ProjectPlace,
   dateFlag,
-  durationFlag,
   endDate,
+  extendBy,
   goalArgument,
-  parseGoal,
   projectFlag,
-  projectPlace,
   reason,
-  requireProject,
+  requireGoal,
   userId,
 } from "../support/flags.ts"
 import { requireConfirmation, yesFlag } from "../support/input.ts"
@@ -35,6 +31,7 @@ import {
   printResult,
 } from "../support/output.ts"
 import { layOutOne, pluralize, printable } from "../support/text.ts"
+import { bulkExtensionsCommand, undoCommand } from "./bulk-extensions.ts"
 import { endsCommand } from "./members-ends.ts"
 import { exportFormat, formats, headOf, outputFlag, writeMembers } from "./members-export.ts"
 import { whyCommand } from "./members-why.ts"
@@ -271,10 +268,6 @@ const expected = dateFlag(
 
 const keepLater = booleanFlag("never-shorten", "Leaves the end date as it is if it is later")
 
-const newDate = Argument.optional(goalArgument)
-
-const by = durationFlag("by", "Adds a duration, such as P1M or +1mo, in place of setting a date")
-
 const from = Flag.Literals("from", ["end", "now", "later"]).pipe(
   Flag.withDescription("From when --by counts; by default, from the later of the end date and now"),
   Flag.optional,
@@ -289,22 +282,12 @@ interface Dates {
 const changeOfDate = ({ from: before, to }: Dates): string =>
   before === to ? `It ends ${to}, as before` : `${before} → ${to}`
 
-/** Returns a request's fields for the new date or the duration. */
-const goalOf = (date: Option.Option<Goal>, duration: Option.Option<string>) =>
-  Option.isSome(date) === Option.isSome(duration)
-    ? Effect.fail(
-        usageFailure("Give either a date, such as 2027-01-31 or +30d, or --by with a duration."),
-      )
-    : Effect.succeed<Goal>(
-        Option.getOrElse(date, () => ({ extend: undefined, extend_by: getOrUndefined(duration) })),
-      )
-
 const extend = Command.make(
   "extend",
   {
     user: commandsUserId,
-    date: newDate,
-    by,
+    date: goalArgument,
+    by: extendBy,
     from,
     project,
     reason: commandsReason,
@@ -315,7 +298,7 @@ const extend = Command.make(
   },
   Effect.fnUntraced(function* (given) {
     yield* requireDryRun(given)
-    const goal = yield* goalOf(given.date, given.by)
+    const goal = yield* requireGoal(given.date, given.by)
     const member = { project_id: given.project, user_id: given.user }
     const extended = (dry_run: boolean) =>
       callApi(({ memberships }, options) =>
@@ -415,113 +398,6 @@ const history = Command.make("history", { user: commandsUserId, project }, (give
   Command.withExamples([{ command: "tenure members history 1001 --project shop" }]),
 )
 
-/** The effect of a bulk change, or of its dry run. */
-interface ChangeOfAll {
-  readonly new_end_date?: string
-  readonly extend_by?: string
-  readonly would_shorten?: number
-  readonly would_reactivate?: number
-  readonly would_be_capped?: number
-  readonly events?: EventsPreview
-  readonly examples?: ReadonlyArray<{
-    readonly user_id: string
-    readonly end_date: string
-    readonly would_end: string
-  }>
-}
-
-/** Prints the result of a bulk change or its dry run. */
-const printChangeOfAll = (
-  { data, total }: { readonly data: ChangeOfAll; readonly total: number },
-  isDry: boolean,
-) =>
-  printResult({ total, ...data }, () => {
-    const { events, examples, ...all } = data
-    const row = {
-      total,
-      ...all,
-      ...(examples !== undefined && {
-        examples: examples.map(
-          ({ end_date, user_id, would_end }) => `${user_id}: ${end_date} → ${would_end}`,
-        ),
-      }),
-    }
-    return [...layOutOne(row), ...describeDryRun(isDry, events)]
-  })
-
-/** Describes the expected effect in sentences. */
-const effectOf = ({ would_reactivate = 0, would_shorten = 0 }: ChangeOfAll): string =>
-  [
-    would_shorten === 0
-      ? "None would end earlier."
-      : `${pluralize(would_shorten, "member")} would end earlier.`,
-    ...(would_reactivate === 0
-      ? []
-      : [`${pluralize(would_reactivate, "member")} would be active again.`]),
-  ].join(" ")
-
-const bulkExtensions = Command.make("bulk-extensions", { project }, (given) =>
-  printList(
-    ({ memberships }) => memberships.bulkExtensions({ project_id: given.project }),
-    ({ at, end_date, extend_by, id, key_id, mode, reason: why, total, undone_at }) => ({
-      id,
-      at,
-      mode,
-      to: end_date ?? extend_by,
-      total,
-      by: key_id,
-      reason: why,
-      undone_at,
-    }),
-  ),
-).pipe(
-  Command.withDescription("Lists the extensions of all members, newest first"),
-  Command.withExamples([{ command: "tenure members bulk-extensions --project shop" }]),
-)
-
-const undo = Command.make(
-  "undo",
-  {
-    id: Argument.String("id").pipe(
-      Argument.withDescription(
-        "The id of the bulk extension, as tenure members bulk-extensions has it",
-      ),
-    ),
-    project,
-    reason: commandsReason,
-    dryRun: dryRunFlag,
-    events: eventsFlag,
-  },
-  Effect.fnUntraced(function* (given) {
-    yield* requireDryRun(given)
-    const undone = (dry_run: boolean) =>
-      callApi(({ memberships }, options) =>
-        memberships.undoBulkExtension(
-          {
-            project_id: given.project,
-            bulk_extension_id: given.id,
-            reason: getOrUndefined(given.reason),
-            dry_run,
-            ...(given.events && { events: true }),
-          },
-          options,
-        ),
-      )
-    const preview = yield* undone(true)
-    if (given.dryRun) return yield* printChangeOfAll(preview, true)
-    const { data, total } = preview
-    yield* requireConfirmation(
-      `Undo it for ${pluralize(total, "member")} of ${given.project}? ${effectOf(data)}`,
-    )
-    yield* printChangeOfAll(yield* undone(false), false)
-  }),
-).pipe(
-  Command.withDescription(
-    "Undoes an extension of all members, after showing what would change: single changes since then stay",
-  ),
-  Command.withExamples([{ command: "tenure members undo ID --project shop --dry-run" }]),
-)
-
 /** The command. */
 export const membersCommand = Command.make("members").pipe(
   Command.withDescription("Members of a project"),
@@ -536,88 +412,11 @@ export const membersCommand = Command.make("members").pipe(
     endsCommand,
     history,
     whyCommand,
-    bulkExtensions,
-    undo,
+    bulkExtensionsCommand,
+    undoCommand,
     importMembersCommand,
     exportMembersCommand,
   ]),
   Command.withExamples([...list.examples, ...extend.examples, ...importMembersCommand.examples]),
-  connected,
-)
-
-const neverShorten = booleanFlag("never-shorten", "Leaves members that end later as they are")
-
-/** Describes the effect on members with later end dates. */
-const laterOf = (shortened: number, isNeverShortened: boolean): string => {
-  if (isNeverShortened) return "Those that end later stay as they are."
-  return shortened === 0
-    ? "None of them ends later."
-    : `${pluralize(shortened, "ends", "end")} later and would be shortened.`
-}
-
-interface Placed {
-  readonly place: ProjectPlace
-  readonly date: Option.Option<Goal>
-}
-
-/** Tells the project from the date: a date as single argument is no project. */
-const placeOf = ({ date, place }: Placed): Placed => {
-  const goal = Option.isNone(date) ? Option.flatMap(place.argument, parseGoal) : Option.none<Goal>()
-  return Option.isSome(goal)
-    ? { place: { ...place, argument: Option.none() }, date: goal }
-    : { place, date }
-}
-
-/** `tenure extend-all`. */
-export const extendAllCommand = Command.make(
-  "extend-all",
-  {
-    place: projectPlace,
-    date: newDate,
-    by,
-    reason: commandsReason,
-    neverShorten,
-    dryRun: dryRunFlag,
-    events: eventsFlag,
-  },
-  Effect.fnUntraced(function* (given) {
-    yield* requireDryRun(given)
-    const { date, place } = placeOf(given)
-    const project_id = yield* requireProject(place)
-    const goal = yield* goalOf(date, given.by)
-    const extended = (dry_run: boolean) =>
-      callApi(({ memberships }, options) =>
-        memberships.extendAll(
-          {
-            project_id,
-            ...goal,
-            reason: getOrUndefined(given.reason),
-            mode: given.neverShorten ? "never_shorten" : undefined,
-            dry_run,
-            ...(given.events && { events: true }),
-          },
-          options,
-        ),
-      )
-    const preview = yield* extended(true)
-    if (given.dryRun) return yield* printChangeOfAll(preview, true)
-    const { data, total } = preview
-    const members = `${pluralize(total, "member")} of ${project_id}`
-    const question =
-      data.new_end_date === undefined
-        ? `Let ${members} end later by ${data.extend_by}? ${effectOf(data)}`
-        : `Set the end date of ${members} to ${data.new_end_date}? ${laterOf(data.would_shorten ?? 0, given.neverShorten)}`
-    yield* requireConfirmation(question)
-    yield* printChangeOfAll(yield* extended(false), false)
-  }),
-).pipe(
-  Command.withDescription(
-    "Sets the end date of all members of a project, or adds a duration, after showing what would change",
-  ),
-  Command.withExamples([
-    { command: "tenure extend-all 2027-12-31 --project shop --dry-run" },
-    { command: "tenure extend-all shop 2027-12-31 --never-shorten --yes" },
-    { command: "tenure extend-all shop --by P3D" },
-  ]),
   connected,
 )

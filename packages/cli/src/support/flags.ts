@@ -161,6 +161,7 @@ export const goalArgument = Argument.String("date").pipe(
   Argument.withDescription(
     `The end date: ${dateFormat}; or ${relativeFormat} from the present one`,
   ),
+  Argument.optional,
 )
 
 /** Makes a flag for a date. */
@@ -183,6 +184,25 @@ export const durationFlag = (name: string, description: string) =>
     Flag.withDescription(description),
     Flag.optional,
   )
+
+/** The duration of an extension. */
+export const extendBy = durationFlag(
+  "by",
+  "Adds a duration, such as P1M or +1mo, in place of setting a date",
+)
+
+/** Returns the part of a request that says to which date, or by which duration, to extend. */
+export const requireGoal = (date: Option.Option<Goal>, duration: Option.Option<string>) =>
+  Option.isSome(date) === Option.isSome(duration)
+    ? Effect.fail(
+        usageFailure("Give either a date, such as 2027-01-31 or +30d, or --by with a duration."),
+      )
+    : Effect.succeed<Goal>(
+        Option.getOrElse(date, () => ({
+          extend: undefined,
+          extend_by: Option.getOrUndefined(duration),
+        })),
+      )
 
 /** Creates a flag, off by default. */
 export const booleanFlag = (name: string, description: string): Flag.Flag<boolean> =>

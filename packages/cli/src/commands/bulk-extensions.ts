@@ -1,0 +1,214 @@
+/** `tenure extend-all`, and the bulk extensions of a project: lists and undoes them. */
+
+import type { EventsPreview } from "@tenure/client"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import { callApi } from "../support/api.ts"
+import { describeDryRun, dryRunFlag, eventsFlag, requireDryRun } from "../support/dry-run.ts"
+import {
+  booleanFlag,
+  type Goal,
+  type ProjectPlace,
+  extendBy,
+  goalArgument,
+  parseGoal,
+  projectFlag,
+  projectPlace,
+  reason,
+  requireGoal,
+  requireProject,
+} from "../support/flags.ts"
+import { requireConfirmation } from "../support/input.ts"
+import { connected, printList, printResult } from "../support/output.ts"
+import { layOutOne, pluralize } from "../support/text.ts"
+
+/** What a change of all members does, or would do. */
+interface ChangeOfAll {
+  readonly new_end_date?: string
+  readonly extend_by?: string
+  readonly would_shorten?: number
+  readonly would_reactivate?: number
+  readonly would_be_capped?: number
+  readonly events?: EventsPreview
+  readonly examples?: ReadonlyArray<{
+    readonly user_id: string
+    readonly end_date: string
+    readonly would_end: string
+  }>
+}
+
+/** Prints the result of a change of all members, or of its dry run. */
+const printChangeOfAll = (
+  { data, total }: { readonly data: ChangeOfAll; readonly total: number },
+  isDry: boolean,
+) =>
+  printResult({ total, ...data }, () => {
+    const { events, examples, ...all } = data
+    const row = {
+      total,
+      ...all,
+      ...(examples !== undefined && {
+        examples: examples.map(
+          ({ end_date, user_id, would_end }) => `${user_id}: ${end_date} → ${would_end}`,
+        ),
+      }),
+    }
+    return [...layOutOne(row), ...describeDryRun(isDry, events)]
+  })
+
+/** What would change, in sentences. */
+const effectOf = ({ would_reactivate = 0, would_shorten = 0 }: ChangeOfAll): string =>
+  [
+    would_shorten === 0
+      ? "None would end earlier."
+      : `${pluralize(would_shorten, "member")} would end earlier.`,
+    ...(would_reactivate === 0
+      ? []
+      : [`${pluralize(would_reactivate, "member")} would be active again.`]),
+  ].join(" ")
+
+/** `tenure members bulk-extensions`. */
+export const bulkExtensionsCommand = Command.make(
+  "bulk-extensions",
+  { project: projectFlag },
+  (given) =>
+    printList(
+      ({ memberships }) => memberships.bulkExtensions({ project_id: given.project }),
+      ({ at, end_date, extend_by, id, key_id, mode, reason: why, total, undone_at }) => ({
+        id,
+        at,
+        mode,
+        to: end_date ?? extend_by,
+        total,
+        by: key_id,
+        reason: why,
+        undone_at,
+      }),
+    ),
+).pipe(
+  Command.withDescription("Lists the extensions of all members, newest first"),
+  Command.withExamples([{ command: "tenure members bulk-extensions --project shop" }]),
+)
+
+/** `tenure members undo`. */
+export const undoCommand = Command.make(
+  "undo",
+  {
+    id: Argument.String("id").pipe(
+      Argument.withDescription(
+        "The id of the bulk extension, as tenure members bulk-extensions has it",
+      ),
+    ),
+    project: projectFlag,
+    reason,
+    dryRun: dryRunFlag,
+    events: eventsFlag,
+  },
+  Effect.fnUntraced(function* (given) {
+    yield* requireDryRun(given)
+    const undone = (dry_run: boolean) =>
+      callApi(({ memberships }, options) =>
+        memberships.undoBulkExtension(
+          {
+            project_id: given.project,
+            bulk_extension_id: given.id,
+            reason: Option.getOrUndefined(given.reason),
+            dry_run,
+            ...(given.events && { events: true }),
+          },
+          options,
+        ),
+      )
+    const preview = yield* undone(true)
+    if (given.dryRun) return yield* printChangeOfAll(preview, true)
+    const { data, total } = preview
+    yield* requireConfirmation(
+      `Undo it for ${pluralize(total, "member")} of ${given.project}? ${effectOf(data)}`,
+    )
+    yield* printChangeOfAll(yield* undone(false), false)
+  }),
+).pipe(
+  Command.withDescription(
+    "Undoes an extension of all members, after showing what would change: single changes since then stay",
+  ),
+  Command.withExamples([{ command: "tenure members undo ID --project shop --dry-run" }]),
+)
+
+const neverShorten = booleanFlag("never-shorten", "Leaves members that end later as they are")
+
+/** Describes the effect on members with later end dates. */
+const laterOf = (shortened: number, isNeverShortened: boolean): string => {
+  if (isNeverShortened) return "Those that end later stay as they are."
+  return shortened === 0
+    ? "None of them ends later."
+    : `${pluralize(shortened, "ends", "end")} later and would be shortened.`
+}
+
+interface Placed {
+  readonly place: ProjectPlace
+  readonly date: Option.Option<Goal>
+}
+
+/** Tells the project from the date: a single argument that is a date is no project. */
+const placeOf = ({ date, place }: Placed): Placed => {
+  const goal = Option.isNone(date) ? Option.flatMap(place.argument, parseGoal) : Option.none<Goal>()
+  return Option.isSome(goal)
+    ? { place: { ...place, argument: Option.none() }, date: goal }
+    : { place, date }
+}
+
+/** `tenure extend-all`. */
+export const extendAllCommand = Command.make(
+  "extend-all",
+  {
+    place: projectPlace,
+    date: goalArgument,
+    by: extendBy,
+    reason,
+    neverShorten,
+    dryRun: dryRunFlag,
+    events: eventsFlag,
+  },
+  Effect.fnUntraced(function* (given) {
+    yield* requireDryRun(given)
+    const { date, place } = placeOf(given)
+    const project_id = yield* requireProject(place)
+    const goal = yield* requireGoal(date, given.by)
+    const extended = (dry_run: boolean) =>
+      callApi(({ memberships }, options) =>
+        memberships.extendAll(
+          {
+            project_id,
+            ...goal,
+            reason: Option.getOrUndefined(given.reason),
+            mode: given.neverShorten ? "never_shorten" : undefined,
+            dry_run,
+            ...(given.events && { events: true }),
+          },
+          options,
+        ),
+      )
+    const preview = yield* extended(true)
+    if (given.dryRun) return yield* printChangeOfAll(preview, true)
+    const { data, total } = preview
+    const members = `${pluralize(total, "member")} of ${project_id}`
+    const question =
+      data.new_end_date === undefined
+        ? `Let ${members} end later by ${data.extend_by}? ${effectOf(data)}`
+        : `Set the end date of ${members} to ${data.new_end_date}? ${laterOf(data.would_shorten ?? 0, given.neverShorten)}`
+    yield* requireConfirmation(question)
+    yield* printChangeOfAll(yield* extended(false), false)
+  }),
+).pipe(
+  Command.withDescription(
+    "Sets the end date of all members of a project, or adds a duration, after showing what would change",
+  ),
+  Command.withExamples([
+    { command: "tenure extend-all 2027-12-31 --project shop --dry-run" },
+    { command: "tenure extend-all shop 2027-12-31 --never-shorten --yes" },
+    { command: "tenure extend-all shop --by P3D" },
+  ]),
+  connected,
+)
