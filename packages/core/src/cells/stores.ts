@@ -53,7 +53,7 @@ export type AllCells = readonly [Cell, ...ReadonlyArray<Cell>]
 /** Returns a project's cell. */
 const cellOf = (all: AllCells, projectId: ProjectId): Cell => {
   const cell = all[cellNumber(projectId, all.length)]
-  invariant(cell !== undefined, "a project was placed in a cell that does not exist")
+  invariant(cell !== undefined, "a project is in no cell")
   return cell
 }
 
@@ -95,7 +95,7 @@ const makeExpiry = (
     return (watched.has(cell) ? sweep : Effect.andThen(watchCell(cell), sweep)).pipe(
       Effect.tap(({ events }) =>
         Effect.sync(() => {
-          invariant(events.length <= limit, "a cell announced more ends than it was asked for")
+          invariant(events.length <= limit, "a cell exceeded the limit of a sweep")
           outages.get(cell)?.succeeded()
         }),
       ),
@@ -380,10 +380,7 @@ const makeCellOutbox = Effect.fnUntraced(function* (
       : cell.outbox.claim(options).pipe(
           Effect.tap(({ claims }) =>
             Effect.sync(() => {
-              invariant(
-                claims.length <= options.limit,
-                "a cell gave more claims than it was asked for",
-              )
+              invariant(claims.length <= options.limit, "a cell exceeded the limit of a claim")
               outages.get(cell)?.succeeded()
             }),
           ),

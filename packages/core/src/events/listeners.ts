@@ -58,7 +58,7 @@ export class SingleSlotQueue<Message> {
 
   /** Puts a message. There must be none but the last. */
   put(message: Message): void {
-    invariant(this.held === undefined, "a message was put in place of one that nobody has taken")
+    invariant(this.held === undefined, "a message replaced one that nobody has taken")
     if (!this.hand(message)) this.held = message
   }
 

@@ -222,7 +222,7 @@ const makeSharedTail = Effect.fnUntraced(function* (
         // The next read follows at once, and would return the same page forever.
         invariant(
           page.isLast || page.cursor !== from,
-          "a page of the feed ended where it began, but was not the last",
+          "a page ended where it began, but was not the last",
         )
         // New subscribers have read beyond this page's start: some of its events would arrive twice.
         hand(page)
@@ -283,7 +283,7 @@ export const tailOf = Effect.fnUntraced(function* (
   return {
     watch: (projectId) => {
       const tail = tails.get(histories.of(projectId))
-      invariant(tail !== undefined, "a project's events are in a history that nobody reads")
+      invariant(tail !== undefined, "nobody reads the history of a project")
       return tail.watch(projectId)
     },
   }

@@ -282,8 +282,7 @@ export const forgetWebhook = <Q extends Queued>(
   if (queue === undefined) return []
   const { leases, project } = queue
   const leased = [...leases.values()].filter(({ isAhead }) => !isAhead).length
-  invariant(leased <= project.leased, "a webhook was forgotten with more leases than its project")
-  invariant(project.queues.has(queue), "a forgotten webhook was not in its project")
+  invariant(leased <= project.leased, "a webhook had more leases than its project")
   project.leased -= leased
   project.queues.delete(queue)
   project.turns.park(queue, Infinity)
@@ -330,7 +329,7 @@ const endLease = <Q extends Queued>(
   { isAhead }: Lease<Q["delivery"]>,
 ): void => {
   invariant(leases.has(token), "a lease ended twice")
-  invariant(isAhead || project.leased > 0, "a lease ended in a project without leases")
+  invariant(isAhead || project.leased > 0, "a lease ended that its project did not have")
   if (!isAhead) project.leased--
   leases.delete(token)
 }

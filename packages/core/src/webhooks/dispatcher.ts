@@ -255,14 +255,8 @@ export const makeInFlightAttempts = ({
     },
     checkCounts: () => {
       const { all, failing, queued } = count
-      invariant(
-        failing >= 0 && failing <= all,
-        "there are more failing claims in flight than claims, or fewer than none",
-      )
-      invariant(
-        queued >= 0 && queued <= all,
-        "there are more waiting claims than claims, or fewer than none",
-      )
+      const areCounts = failing >= 0 && failing <= all && queued >= 0 && queued <= all
+      invariant(areCounts, "a claim in flight was counted wrong")
     },
     has: (webhookId) => lanes.has(webhookId),
     isLow: (webhookId) => {

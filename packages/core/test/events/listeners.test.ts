@@ -311,9 +311,7 @@ describe("a queue for one message", () => {
     Effect.gen(function* () {
       const queue = new SingleSlotQueue<string>()
       queue.put("a")
-      expect(() => queue.put("b")).toThrow(
-        "a message was put in place of one that nobody has taken",
-      )
+      expect(() => queue.put("b")).toThrow("a message replaced one that nobody has taken")
       expect(yield* queue.take).toBe("a")
     }),
   )
