@@ -155,6 +155,7 @@ export {
 export {
   defaultProjectSettings,
   projectChanges,
+  storedTimeZone,
   type ProjectSettings,
 } from "./memberships/project-settings.ts"
 export {

@@ -11,7 +11,7 @@ import {
   ProjectNotFound,
   type ProjectSummary,
   StoreUnavailable,
-  TimeZone,
+  storedTimeZone,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { makeBatcher } from "./connection/batch.ts"
@@ -127,7 +127,10 @@ const deleteProjectParams = (projectId: ProjectId, channel: string, context: Cha
   ...changeContextParams(context),
 ]
 
-/** The columns with a project's settings and figures, from a project `p`. Its last bulk extension may be undone, or have no end date. */
+/**
+ * The columns with a project's settings and figures, from a project `p`. Its last bulk extension may be undone, or have no
+ * end date.
+ */
 const figures = (schema: string): string => `p.time_zone, p.membership_count, p.webhook_count, (
     SELECT ${millisOf("b.end_date")} FROM ${schema}.bulk_extensions b
     WHERE b.project_number = p.number AND b.undone_at IS NULL AND b.end_date IS NOT NULL
@@ -159,7 +162,7 @@ interface ProjectRow {
 /** Converts a project row. */
 const toSummary = (row: ProjectRow): ProjectSummary => ({
   id: ProjectId(row.id),
-  timeZone: TimeZone(row.time_zone),
+  timeZone: storedTimeZone(row.time_zone),
   memberships: Number(row.membership_count),
   webhooks: row.webhook_count,
   lastBulkEndDate:

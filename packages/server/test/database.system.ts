@@ -80,6 +80,7 @@ it("a seed file for a database is applied as a whole or not at all", async () =>
       projects: [
         {
           id: "p1",
+          time_zone: "Europe/Berlin",
           memberships: [{ user_id: "1001", end_date: extend }],
           api_keys: ["of the project"],
         },
@@ -89,7 +90,7 @@ it("a seed file for a database is applied as a whole or not at all", async () =>
   })
   const stored = () =>
     query(`
-      SELECT id FROM seeded.projects UNION ALL
+      SELECT id || ' in ' || time_zone AS id FROM seeded.projects UNION ALL
       SELECT user_id FROM seeded.memberships UNION ALL
       SELECT role FROM (SELECT role FROM seeded.api_keys ORDER BY role DESC) keys
     `)
@@ -101,7 +102,7 @@ it("a seed file for a database is applied as a whole or not at all", async () =>
   expect(await stored()).toEqual([])
   for (let count = 0; count < 2; count++) {
     await startServer(await settings("other"))
-    const ids = ["p1", "1001", "client", "admin"]
+    const ids = ["p1 in Europe/Berlin", "1001", "client", "admin"]
     expect(await stored()).toEqual(ids.map((id) => ({ id })))
   }
 })

@@ -1,6 +1,7 @@
 /** A project's settings, which an operator can change. */
 
 import type { FieldChange } from "../base/change-context.ts"
+import { branded } from "../base/values.ts"
 import { type TimeZone, utc } from "./calendar.ts"
 
 /** A project's settings. */
@@ -8,6 +9,9 @@ export interface ProjectSettings {
   /** The IANA time zone in which the project's days begin and end, such as `Europe/Berlin`. Default: `UTC`. */
   readonly timeZone: TimeZone
 }
+
+/** Brands a stored time zone. It was valid where it was set, but an older runtime may not know its name. */
+export const storedTimeZone = branded<string, TimeZone>()
 
 /** A change. Settings stay as they are if `undefined`. */
 type ProjectPatch = { readonly [Name in keyof ProjectSettings]: ProjectSettings[Name] | undefined }
