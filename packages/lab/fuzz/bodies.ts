@@ -29,6 +29,12 @@ const urls: ReadonlyArray<unknown> = [
   `https://receiver.example/${"x".repeat(5000)}`,
 ]
 
+const timeZones: ReadonlyArray<unknown> = [
+  ...words("UTC utc Europe/Berlin europe/BERLIN Etc/GMT+1 +01:00 GMT+1 Europe/Nowhere BST ＵＴＣ"),
+  ...values(String.raw`"", " UTC", "UTC\u0000", null, 7, ["UTC"], {}`),
+  `Europe/${"x".repeat(5000)}`,
+]
+
 const date = fc.constantFrom(...dates)
 
 const odd = fc.constantFrom<unknown[]>(
@@ -61,6 +67,7 @@ const expected = fc.oneof(
   fc.tuple(date, odd).map(([extend, reason]) => ({ extend, reason })),
   odd.map((data) => ({ type: "payment.completed", data })),
   date.map((since) => ({ since })),
+  fc.constantFrom(...timeZones).map((time_zone) => ({ time_zone })),
   odd.map((event_id) => ({ event_id })),
   date.map((expires_at) => ({ projects: ["p1"], role: "client", expires_at })),
   odd.map((projects) => ({ projects, role: "client" })),
