@@ -18,6 +18,9 @@ const createTables = Effect.gen(function* () {
       -- Memberships are listed in the order of code units, which is that of the collation "C".
       customer   text COLLATE "C" NOT NULL,
       paid_until timestamptz NOT NULL,
+      -- Whether the date was given as a day, and the day of the month that months count with.
+      in_days    boolean NOT NULL DEFAULT false,
+      kept_day   smallint,
       -- Texts by name, as JSON.
       metadata   text NOT NULL DEFAULT '{}',
       -- Columns that Tenure does not use.

@@ -136,7 +136,9 @@ export const makeReading = Effect.gen(function* () {
         SELECT count(*)::integer AS total,
                count(*) FILTER (WHERE would_end < paid_until)::integer AS shortened,
                count(*) FILTER (WHERE paid_until <= now() AND would_end > now())::integer AS reactivated,
-               count(*) FILTER (WHERE paid_until < would_end AND would_end = ${lastDate})::integer AS capped
+               count(*) FILTER (WHERE paid_until < would_end AND would_end = ${lastDate})::integer AS capped,
+               count(*) FILTER (WHERE paid_until = ${lastDate} AND would_end < paid_until)::integer
+                 AS "lifetimesEnded"
         FROM (${preview}) p
       `)
       const examples = yield* database.run(sql<Subscription & { readonly would_end: Date }>`
@@ -147,6 +149,7 @@ export const makeReading = Effect.gen(function* () {
         shortened: 0,
         reactivated: 0,
         capped: 0,
+        lifetimesEnded: 0,
         ...counts,
         examples: examples.map(({ customer, paid_until, would_end }) => ({
           userId: UserId(customer),
@@ -200,11 +203,17 @@ export const makeReading = Effect.gen(function* () {
 
     find: Effect.fnUntraced(function* (projectId, userId) {
       const [row] = yield* database.run(sql<Subscription>`
-        SELECT customer, paid_until, metadata FROM subscriptions
+        SELECT customer, paid_until, in_days, kept_day, metadata FROM subscriptions
         WHERE account = ${projectId} AND customer = ${userId}
       `)
       if (row === undefined) return yield* new MembershipNotFound({ projectId, userId })
-      return toMembership(projectId, row)
+      // A subscription is not a membership until its account is a project.
+      const project = yield* Effect.catchTag(
+        findProject(projectId),
+        "ProjectNotFound",
+        () => new MembershipNotFound({ projectId, userId }),
+      )
+      return toMembership(project, row)
     }),
 
     list: Effect.fnUntraced(function* (projectId, { after, limit, only, prefix, userIds }) {
@@ -213,15 +222,15 @@ export const makeReading = Effect.gen(function* () {
         only === undefined ? sql`true` : only.state === "active" ? isActive : sql`NOT ${isActive}`
       const isAsked = userIds === undefined ? sql`true` : sql.in("customer", userIds)
       const rows = yield* database.run(sql<Subscription>`
-        SELECT customer, paid_until, metadata FROM subscriptions
+        SELECT customer, paid_until, in_days, kept_day, metadata FROM subscriptions
         WHERE account = ${projectId} AND customer > ${after ?? ""} AND ${inState} AND ${isAsked}
           AND starts_with(customer, ${prefix ?? ""})
         ORDER BY customer
         LIMIT ${limit}
       `)
-      return (yield* database.run(orMissing(projectId, rows))).map((row) =>
-        toMembership(projectId, row),
-      )
+      const found = yield* database.run(orMissing(projectId, rows))
+      const project = yield* findProject(projectId)
+      return found.map((row) => toMembership(project, row))
     }),
 
     listEnding: Effect.fnUntraced(function* (projectId, { after, before, limit }) {
@@ -232,15 +241,16 @@ export const makeReading = Effect.gen(function* () {
           ? sql`true`
           : sql`(paid_until, customer) > (${toDate(place.endDate)}, ${place.userId})`
       const rows = yield* database.run(sql<Subscription>`
-        SELECT customer, paid_until, metadata FROM subscriptions
+        SELECT customer, paid_until, in_days, kept_day, metadata FROM subscriptions
         WHERE account = ${projectId} AND paid_until > statement_timestamp()
           AND paid_until < ${toDate(before)} AND ${isAfter}
         ORDER BY paid_until, customer
         LIMIT ${limit + 1}
       `)
       const found = yield* database.run(orMissing(projectId, rows))
+      const project = yield* findProject(projectId)
       return endingPage(
-        found.map((row) => toMembership(projectId, row)),
+        found.map((row) => toMembership(project, row)),
         limit,
       )
     }),

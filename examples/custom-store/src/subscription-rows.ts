@@ -13,6 +13,7 @@ import {
   type Membership,
   Millis,
   type ProjectId,
+  type ProjectSummary,
   Reason,
   UserId,
   bulkActions,
@@ -23,6 +24,8 @@ import {
 export interface Subscription {
   readonly customer: string
   readonly paid_until: Date
+  readonly in_days: boolean
+  readonly kept_day: number | null
   readonly metadata: string
 }
 
@@ -61,13 +64,16 @@ export const toDate = (endDate: EndDate | undefined): string | null => {
 }
 
 export const toMembership = (
-  projectId: ProjectId,
-  { customer, metadata, paid_until }: Subscription,
+  { id, timeZone }: Pick<ProjectSummary, "id" | "timeZone">,
+  { customer, in_days, kept_day, metadata, paid_until }: Subscription,
 ): Membership => ({
-  projectId,
+  projectId: id,
   userId: UserId(customer),
   endDate: toEndDate(paid_until),
+  inDays: in_days,
+  keptDay: kept_day ?? undefined,
   metadata: metadataFromJson(metadata),
+  timeZone,
 })
 
 export const toAuditRow = (projectId: ProjectId, row: ChangeRow): AuditRow => ({
@@ -103,6 +109,14 @@ export const toBulkExtension = (projectId: ProjectId, row: ChangeRow): BulkExten
     // Each subscription has one date, so none can be undone.
     undone: undefined,
   }
+}
+
+/** How the date of a subscription is given after a change of all of them. */
+export const formAfter = (sql: PgClient.PgClient, bulk: BulkChange) => {
+  const isKept =
+    bulk.mode === "neverShorten" ? sql`paid_until >= ${toDate(bulk.endDate)}` : sql`false`
+  const inDays = bulk.mode !== "extendBy" && bulk.inDays === true
+  return sql`in_days = in_days OR ${inDays}, kept_day = CASE WHEN ${isKept} THEN kept_day END`
 }
 
 /** The date of a subscription after a change of all of them. */

@@ -33,6 +33,8 @@ import {
   completeEvent,
   formatGrantAnswer,
   endDateConflict,
+  instantForm,
+  isSameForm,
   laterOf,
   metadataJson,
   noMetadata,
@@ -41,7 +43,13 @@ import { Database } from "@tenure/postgres"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { makeReading } from "./subscription-reading.ts"
-import { type Subscription, dateAfter, toDate, toMembership } from "./subscription-rows.ts"
+import {
+  type Subscription,
+  dateAfter,
+  formAfter,
+  toDate,
+  toMembership,
+} from "./subscription-rows.ts"
 
 /** The fields in an audit row that describe the change. */
 interface Audited extends Pick<AuditRow, "action" | "userId" | "from" | "to"> {
@@ -58,6 +66,7 @@ interface Audited extends Pick<AuditRow, "action" | "userId" | "from" | "to"> {
 /** Tells whether a subscription is as a move expects it. */
 const isSame = (found: MovedMembership | undefined, expected: MovedMembership | undefined) =>
   found?.endDate === expected?.endDate &&
+  isSameForm(found ?? instantForm, expected ?? instantForm) &&
   metadataJson(found?.metadata ?? noMetadata) === metadataJson(expected?.metadata ?? noMetadata)
 
 const make = Effect.gen(function* () {
@@ -66,7 +75,16 @@ const make = Effect.gen(function* () {
   const outbox = yield* Outbox
   // The store of `@tenure/postgres`. It keeps the projects that webhooks and keys belong to, and its
   // ping checks the database that also holds the host's tables.
-  const { createProject, deleteProject, erase, ping, recall, recordShown } = yield* MembershipStore
+  const {
+    createProject,
+    deleteProject,
+    erase,
+    findProject,
+    ping,
+    recall,
+    recordShown,
+    updateProject,
+  } = yield* MembershipStore
 
   /** Runs statements in one transaction, or in the host's transaction if one is open. */
   const inOneStep = database.atomically
@@ -80,11 +98,11 @@ const make = Effect.gen(function* () {
   /** Locks a subscription. Returns it, or `undefined` if it does not exist. */
   const lockSubscription = Effect.fnUntraced(function* (projectId: ProjectId, userId: UserId) {
     const [row] = yield* sql<Subscription>`
-      SELECT customer, paid_until, metadata FROM subscriptions
+      SELECT customer, paid_until, in_days, kept_day, metadata FROM subscriptions
       WHERE account = ${projectId} AND customer = ${userId}
       FOR UPDATE
     `
-    return row && toMembership(projectId, row)
+    return row && toMembership(yield* findProject(projectId), row)
   })
 
   /**
@@ -164,17 +182,18 @@ const make = Effect.gen(function* () {
    */
   const set = Effect.fnUntraced(function* (
     change: Change,
-    { endDate, metadata: given, userId }: DatedMembership,
+    { endDate, inDays = false, keptDay, metadata: given, userId }: DatedMembership,
     action: AuditAction,
   ) {
     const { projectId } = change
     const before = yield* lockSubscription(projectId, userId)
     const metadata = given ?? before?.metadata ?? noMetadata
     yield* sql`
-      INSERT INTO subscriptions (account, customer, paid_until, metadata)
-      VALUES (${projectId}, ${userId}, ${toDate(endDate)}, ${metadataJson(metadata)})
+      INSERT INTO subscriptions (account, customer, paid_until, in_days, kept_day, metadata)
+      VALUES (${projectId}, ${userId}, ${toDate(endDate)}, ${inDays}, ${keptDay ?? null}, ${metadataJson(metadata)})
       ON CONFLICT (account, customer)
-      DO UPDATE SET paid_until = excluded.paid_until, metadata = excluded.metadata
+      DO UPDATE SET paid_until = excluded.paid_until, in_days = excluded.in_days, kept_day = excluded.kept_day,
+                    metadata = excluded.metadata
     `
     const sequence = yield* audit(change, { action, userId, from: before?.endDate, to: endDate })
     return { sequence, metadata }
@@ -211,7 +230,7 @@ const make = Effect.gen(function* () {
     const [row] = yield* sql<{ readonly total: number }>`
       WITH extended AS (
         -- All of them, so that all are locked before the change has a sequence.
-        UPDATE subscriptions SET paid_until = ${dateAfter(sql, bulk)}
+        UPDATE subscriptions SET paid_until = ${dateAfter(sql, bulk)}, ${formAfter(sql, bulk)}
         WHERE account = ${projectId}
         RETURNING 1
       )
@@ -274,15 +293,24 @@ const make = Effect.gen(function* () {
     }, inOneStep),
 
     extend: (change) => {
-      const { endDate, expectedEndDate, projectId, userId } = change
+      const {
+        endDate,
+        expectedEndDate,
+        expectedForm,
+        inDays = false,
+        keptDay,
+        projectId,
+        userId,
+      } = change
       const extendFrom = Effect.fnUntraced(function* (before: Membership) {
         const { endDate: from, metadata } = before
-        const conflict = endDateConflict(before, expectedEndDate)
+        const conflict = endDateConflict(before, expectedEndDate, expectedForm)
         if (conflict !== undefined) return yield* conflict
         const later = laterOf(from, change)
         if (later !== undefined) return yield* leave(change, later)
         yield* sql`
-          UPDATE subscriptions SET paid_until = ${toDate(endDate)}
+          UPDATE subscriptions
+          SET paid_until = ${toDate(endDate)}, in_days = ${inDays}, kept_day = ${keptDay ?? null}
           WHERE account = ${projectId} AND customer = ${userId}
         `
         return yield* record(change, { action: "extended", userId, from, to: endDate }, metadata)
@@ -306,6 +334,9 @@ const make = Effect.gen(function* () {
       )
     },
 
+    // The settings are those of the other store.
+    updateProject,
+
     recall,
 
     recordShown,
@@ -325,7 +356,17 @@ const make = Effect.gen(function* () {
     },
 
     move: Effect.fnUntraced(function* (change: Move) {
-      const { endDate, expected, granted, metadata, projectId, to, userId } = change
+      const {
+        endDate,
+        expected,
+        granted,
+        inDays = false,
+        keptDay,
+        metadata,
+        projectId,
+        to,
+        userId,
+      } = change
       const moved = Effect.gen(function* () {
         const found = new Map<UserId, Membership | undefined>()
         // All moves use the same order, to avoid deadlocks.
@@ -346,10 +387,11 @@ const make = Effect.gen(function* () {
         } as const
         const ended = yield* record({ ...change, idempotency: undefined }, left, from?.metadata)
         yield* sql`
-          INSERT INTO subscriptions (account, customer, paid_until, metadata)
-          VALUES (${projectId}, ${to}, ${toDate(endDate)}, ${metadataJson(metadata)})
+          INSERT INTO subscriptions (account, customer, paid_until, in_days, kept_day, metadata)
+          VALUES (${projectId}, ${to}, ${toDate(endDate)}, ${inDays}, ${keptDay ?? null}, ${metadataJson(metadata)})
           ON CONFLICT (account, customer)
-          DO UPDATE SET paid_until = excluded.paid_until, metadata = excluded.metadata
+          DO UPDATE SET paid_until = excluded.paid_until, in_days = excluded.in_days, kept_day = excluded.kept_day,
+                        metadata = excluded.metadata
         `
         const joined = {
           action: "moved",

@@ -231,7 +231,7 @@ export interface EndCounts {
   /** Active memberships ending within seven times 24 hours, as listed with `ending_before`. */
   readonly ends_in_7_days: number
   readonly days: ReadonlyArray<{
-    /** A day in UTC. */
+    /** A day of the calendar, without a time zone. */
     readonly day: string
     /** Memberships ending on this day, including already ended ones. */
     readonly ends: number
@@ -329,6 +329,10 @@ export interface Membership {
   readonly user_id: string
   /** Null for life. */
   readonly end_date: string | null
+  /** The last whole day, if the end date was given as a day, and ends one in the project's time zone. */
+  readonly through: string | null
+  /** The day that months count with, if the end date does not tell it: 30 after 30 January and a month. */
+  readonly kept_day: number | null
   /** Whether the end date is over. */
   readonly state: "active" | "expired"
   /** A membership's metadata: an object with at most 16 texts by name. Texts have 1 to 255 characters. Names have 1 to 40 letters, digits and _.-, a letter first. */
@@ -1011,7 +1015,7 @@ export interface Operations {
         readonly project_id: string
         /** The host's own user id. Neither . nor .. */
         readonly user_id: string
-        /** A future date: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. Needed without `extend_by`. */
+        /** A future date: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. Needed without `extend_by` and `through`. */
         readonly extend?: number | string | undefined
         /** If given, the membership is changed only if it has this end date; null for one for life. */
         readonly expected_end_date?: number | string | null | undefined
@@ -1023,10 +1027,14 @@ export interface Operations {
         readonly reason?: string | undefined
         /** Whether a membership with a later end date is set, too (the default), or left as it is. */
         readonly mode?: "set" | "never_shorten" | undefined
-        /** In place of `extend`: an ISO 8601 duration to add to the end date, in UTC. Needs the header `Idempotency-Key` or `expected_end_date`. */
+        /** In place of `extend`: an ISO 8601 duration to add to the end date, by the calendar of the time zone. Needs the header `Idempotency-Key` or `expected_end_date`. */
         readonly extend_by?: string | undefined
+        /** The IANA time zone in which days begin and months count. Default: the project's. */
+        readonly time_zone?: string | undefined
         /** The start for `extend_by`: the end date, now, or the later of both (the default). */
         readonly from?: "end" | "now" | "later" | undefined
+        /** A day of the calendar, without a time zone. */
+        readonly through?: string | undefined
       },
       options?: CallOptions,
     ) => Promise<Counted<Extended>>
@@ -1036,7 +1044,7 @@ export interface Operations {
       input: {
         /** The project's id. */
         readonly project_id: string
-        /** A future date: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. Needed without `extend_by`. */
+        /** A future date: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. Needed without `extend_by` and `through`. */
         readonly extend?: number | string | undefined
         /** If true, nothing is changed. The response is the same as without it. */
         readonly dry_run?: boolean | undefined
@@ -1048,6 +1056,10 @@ export interface Operations {
         readonly mode?: "set" | "never_shorten" | undefined
         /** In place of `extend`: an ISO 8601 duration to add to every end date, in weeks, days, hours, minutes and seconds, up to ten years. Needs the header `Idempotency-Key`. */
         readonly extend_by?: string | undefined
+        /** A day of the calendar, without a time zone. */
+        readonly through?: string | undefined
+        /** The IANA time zone in which days begin and months count. Default: the project's. */
+        readonly time_zone?: string | undefined
       },
       options?: CallOptions,
     ) => Promise<Counted<BulkExtended>>
@@ -1095,7 +1107,9 @@ export interface Operations {
         readonly extend?: string | undefined
         /** Counts as if all memberships had been extended by this duration. */
         readonly extend_by?: string | undefined
-        /** With `extend`: whether memberships with a later end date are set, too, or left as they are. The default is the server's. */
+        /** Counts as if all memberships had been extended through this day, in the project's time zone. */
+        readonly through?: string | undefined
+        /** With `extend` or `through`: whether memberships with a later end date are set, too, or left as they are. The default is the server's. */
         readonly mode?: "set" | "never_shorten" | undefined
       },
       options?: CallOptions,
@@ -1155,12 +1169,16 @@ export interface Operations {
         readonly project_id: string
         /** The host's own user id. Neither . nor .. */
         readonly user_id: string
-        /** A date, possibly past: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. Null for life. */
-        readonly end_date: number | string | null
+        /** A date, possibly past: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. Null for life. Needed without `through`. */
+        readonly end_date?: number | string | null | undefined
         /** Replaces the membership's metadata. Without it, the metadata stays. */
         readonly metadata?: Readonly<Record<string, string>> | undefined
         /** The reason, in 1 to 500 characters. The audit trail and the event keep it. */
         readonly reason?: string | undefined
+        /** A day of the calendar, without a time zone. */
+        readonly through?: string | undefined
+        /** The IANA time zone in which days begin and months count. Default: the project's. */
+        readonly time_zone?: string | undefined
       },
       options?: CallOptions,
     ) => Promise<Success<Membership>>
@@ -1612,19 +1630,19 @@ export interface Operations {
 export const fields: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   memberships: {
     "PATCH /v2/projects/{project_id}/memberships/{user_id}/extend":
-      "extend project_id user_id extend expected_end_date dry_run events reason mode extend_by from",
+      "extend project_id user_id extend expected_end_date dry_run events reason mode extend_by time_zone from through",
     "PATCH /v2/projects/{project_id}/memberships/extend":
-      "extendAll project_id extend dry_run events reason mode extend_by",
+      "extendAll project_id extend dry_run events reason mode extend_by through time_zone",
     "GET /v2/projects/{project_id}/bulk-extensions": "bulkExtensions project_id limit after",
     "POST /v2/projects/{project_id}/bulk-extensions/{bulk_extension_id}/undo":
       "undoBulkExtension project_id bulk_extension_id reason dry_run events",
-    "GET /v2/projects/{project_id}/ends": "ends project_id from to extend extend_by mode",
+    "GET /v2/projects/{project_id}/ends": "ends project_id from to extend extend_by through mode",
     "POST /v2/projects/{project_id}/memberships/import": "import project_id dry_run events lines",
     "GET /v2/projects/{project_id}/memberships":
       "list project_id limit after state user_ids prefix ending_before",
     "GET /v2/projects/{project_id}/memberships/{user_id}": "get project_id user_id",
     "PUT /v2/projects/{project_id}/memberships/{user_id}":
-      "grant project_id user_id end_date metadata reason",
+      "grant project_id user_id end_date metadata reason through time_zone",
     "PATCH /v2/projects/{project_id}/memberships/{user_id}":
       "update project_id user_id metadata reason",
     "DELETE /v2/projects/{project_id}/memberships/{user_id}": "end project_id user_id erase",

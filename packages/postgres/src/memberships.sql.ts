@@ -12,9 +12,9 @@ import {
   type MetadataChange,
   type ProjectId,
   type Publication,
-  TimeZone,
   UserId,
   metadataFromJson,
+  storedTimeZone,
   metadataJson,
   maxPreviewed,
 } from "@tenure/core/store"
@@ -558,7 +558,7 @@ export const toMembership = (
           inDays: in_days === true,
           keptDay: kept_day ?? undefined,
           metadata: metadataFromJson(metadata),
-          timeZone: TimeZone(time_zone),
+          timeZone: storedTimeZone(time_zone),
         },
       ]
 

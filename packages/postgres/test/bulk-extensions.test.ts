@@ -144,8 +144,8 @@ describe("settling bulk extensions", () => {
   const furnish = Effect.fnUntraced(function* (store: Store) {
     yield* sql(`DELETE FROM ${schema}.memberships`)
     yield* sql(
-      `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq)
-       SELECT number, n::text, date_trunc('second', now()) + n * interval '1 hour' - interval '20 days', seq
+      `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, kept_day, seq)
+       SELECT number, n::text, date_trunc('second', now()) + n * interval '1 hour' - interval '20 days', 31, seq
        FROM ${schema}.projects, generate_series(1, ${members}) n WHERE id = 'p1'`,
     )
     // All get places in the ending list.
@@ -153,12 +153,12 @@ describe("settling bulk extensions", () => {
     for (let count = 0; count < 70; count++) {
       const soon = EndDate(Date.now() + 20 * dayMillis)
       const id = yield* count % 10 === 3
-        ? extendAll(store, { mode: "neverShorten", endDate: soon })
+        ? extendAll(store, { mode: "neverShorten", endDate: soon, inDays: count % 20 === 3 })
         : lengthen(store)
       if (count % 7 === 0) yield* undo(store, id)
       const [first] = yield* store.list(p1, { after: undefined, limit: 1, only: undefined })
       const endDate = EndDate(Date.now() + count * dayMillis)
-      yield* store.extend({ ...change(p1), userId: first?.userId ?? u1, endDate })
+      yield* store.extend({ ...change(p1), userId: first?.userId ?? u1, endDate, keptDay: 30 })
       yield* sql(
         `UPDATE ${schema}.memberships m SET seq = p.seq + 1, ending_generation = p.bulk_seq, ending_lower_bound = m.end_date
          FROM ${schema}.projects p WHERE p.id = 'p1' AND m.user_id = '${100 + count}'`,
@@ -166,13 +166,14 @@ describe("settling bulk extensions", () => {
     }
   })
 
-  /** What anybody can see: the dates by user, and the users in the ending list. */
+  /** What anybody can see: the dates by user with their forms, and the users in the ending list. */
   const seen = Effect.gen(function* () {
     const store = yield* MembershipStore
     const listed = yield* store.list(p1, { after: undefined, limit: 10_000, only: undefined })
     const pages = yield* endingPages(EndDate(Date.now() + 10_000 * dayMillis), 1000)
     return {
       dates: listed.map(({ endDate, userId }) => [userId, endDate]),
+      forms: listed.map(({ inDays, keptDay }) => [inDays, keptDay]),
       users: pages.flatMap(({ memberships }) => memberships.map(({ userId }) => userId)).toSorted(),
     }
   })

@@ -28,6 +28,7 @@ import {
   concurrencyAfterFailure,
   concurrencyAfterSuccess,
   effectiveEndDate,
+  effectiveForm,
   eraseUser,
   maxAttemptsOfWebhook,
   remainingTokens,
@@ -42,7 +43,13 @@ import { migrate } from "../src/index.ts"
 import { type BacklogRow, backlog, toBacklog } from "../src/outbox.sql.ts"
 import { currentFullAt, tokensLeft } from "../src/rate-limits.ts"
 import { concurrencyAfter } from "../src/settlements.sql.ts"
-import { effectiveDateLocked, effectiveEndDateSql, nextCheckOf } from "../src/sql/clauses.ts"
+import {
+  effectiveDateLocked,
+  effectiveFormLocked,
+  effectiveFormSql,
+  effectiveEndDateSql,
+  nextCheckOf,
+} from "../src/sql/clauses.ts"
 import {
   type Integer,
   instantsParam,
@@ -71,7 +78,7 @@ const date = fc
   .map((days) => EndDate(days * dayMillis))
 
 const bulkChange: fc.Arbitrary<BulkChange> = fc.oneof(
-  fc.record({ mode: fc.constantFrom(...bulkModes), endDate: date }),
+  fc.record({ mode: fc.constantFrom(...bulkModes), endDate: date, inDays: fc.boolean() }),
   fc.record({
     mode: fc.constant("extendBy" as const),
     by: fc.integer({ min: 1, max: 9 }).map((days) => Millis(days * dayMillis)),
@@ -81,10 +88,16 @@ const bulkChange: fc.Arbitrary<BulkChange> = fc.oneof(
 /** A project's bulk extensions, and the dates that ten members were given between them. */
 const project = fc.record({
   bulk: fc.array(fc.record({ change: bulkChange, isUndone: fc.boolean() }), { maxLength: 12 }),
-  own: fc.array(fc.record({ endDate: date, after: fc.nat({ max: 12 }), by: fc.nat({ max: 1 }) }), {
-    minLength: 10,
-    maxLength: 10,
-  }),
+  own: fc.array(
+    fc.record({
+      endDate: date,
+      inDays: fc.boolean(),
+      keptDay: fc.option(fc.integer({ min: 28, max: 31 }), { nil: undefined }),
+      after: fc.nat({ max: 12 }),
+      by: fc.nat({ max: 1 }),
+    }),
+    { minLength: 10, maxLength: 10 },
+  ),
 })
 
 // Of two neighbours, a bulk extension has the first number, so that a member may also have exactly this one.
@@ -95,9 +108,10 @@ const projects = inputs(project, 1000).map(({ bulk, own }, index) => ({
   bulk: bulk.map((one, place) => ({
     ...one,
     adjustment: adjustmentOf(one.change),
+    inDays: one.change.mode !== "extendBy" && one.change.inDays,
     order: bulkSeq(place + 1),
   })),
-  own: own.map(({ after, by, endDate }) => ({ endDate, order: bulkSeq(after) + by })),
+  own: own.map(({ after, by, ...set }) => ({ ...set, order: bulkSeq(after) + by })),
 }))
 
 const owners = projects.flatMap(({ bulk, number, own }) =>
@@ -134,8 +148,9 @@ const filled = Effect.gen(function* () {
     projects.map(({ bulk, number }) => ({ number, bulk_seq: bulk.at(-1)?.order ?? 0 })),
   )
   const extensions = projects.flatMap(({ bulk, number }) =>
-    bulk.map(({ change, isUndone, order: seq }) => ({
+    bulk.map(({ change, inDays, isUndone, order: seq }) => ({
       isUndone,
+      in_days: inDays,
       number,
       seq,
       mode: bulkChangeNames[change.mode],
@@ -144,8 +159,8 @@ const filled = Effect.gen(function* () {
   )
   yield* fromRows(
     `SELECT ${schema}.add_bulk_extension(
-       number, seq, ${idOf}, mode, end_date, by * interval '1 millisecond', now(), NULL, NULL, NULL, 0)`,
-    "number bigint, seq bigint, mode text, end_date timestamptz, by bigint",
+       number, seq, ${idOf}, mode, end_date, by * interval '1 millisecond', in_days, now(), NULL, NULL, NULL, 0)`,
+    "number bigint, seq bigint, mode text, end_date timestamptz, by bigint, in_days boolean",
     extensions,
   )
   const outcomes = yield* fromRows<{ readonly outcome: string }>(
@@ -155,30 +170,36 @@ const filled = Effect.gen(function* () {
   )
   expect(new Set(outcomes.map(({ outcome }) => outcome))).toEqual(new Set(["undone"]))
   yield* fromRows(
-    `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq)
-     SELECT number, n::text, end_date, seq`,
-    "n integer, number integer, end_date timestamptz, seq bigint",
-    owners.map(({ number, own: { endDate, order } }, index) => ({
+    `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, in_days, kept_day, seq)
+     SELECT number, n::text, end_date, in_days, kept_day, seq`,
+    "n integer, number integer, end_date timestamptz, in_days boolean, kept_day smallint, seq bigint",
+    owners.map(({ number, own: { endDate, inDays, keptDay, order } }, index) => ({
       n: index + 1,
       number,
       end_date: textOf(endDate),
+      in_days: inDays,
+      kept_day: keptDay,
       seq: order,
     })),
   )
 })
 
-/** All members' dates, in the order in which they were made. */
-const datesBy = (expression: string) =>
+/** An expression's value for each member, in the order in which they were made. */
+const valuesBy = <Value>(expression: string) =>
   Effect.map(
-    sql<{ readonly end_date: Integer }>(
-      `SELECT ${millisOf(expression)} AS end_date
+    sql<{ readonly value: Value }>(
+      `SELECT ${expression} AS value
        FROM ${schema}.memberships m
        JOIN ${schema}.projects p ON p.number = m.project_number
        JOIN ${schema}.memberships_current c ON c.project_id = p.id AND c.user_id = m.user_id
        ORDER BY m.user_id::integer`,
     ),
-    (found) => found.map(({ end_date }) => Number(end_date)),
+    (found) => found.map(({ value }) => value),
   )
+
+/** All members' dates. */
+const datesBy = (expression: string) =>
+  Effect.map(valuesBy<Integer>(millisOf(expression)), (dates) => dates.map(Number))
 
 beforeAll(() => Effect.runPromise(Effect.provide(filled, connected)))
 
@@ -213,6 +234,19 @@ test("10,000 members have the same effective end dates in core and in SQL", () =
     expect(changed.length).toBeGreaterThan(3000)
     for (const dates of ["c.end_date", effectiveEndDateSql(quoted), effectiveDateLocked(quoted)])
       expect(yield* datesBy(dates)).toEqual(expected)
+  }))
+
+test("they have the same forms of these dates", () =>
+  Effect.gen(function* () {
+    const forms = owners.map(({ composed, own }) => effectiveForm(composed, own))
+    const hidden = owners.filter(({ own }, index) => own.keptDay !== forms[index]?.keptDay)
+    expect(hidden.length).toBeGreaterThan(1000)
+    const ofView = { inDays: "c.in_days", keptDay: "c.kept_day" }
+    for (const of of [ofView, effectiveFormSql(quoted), effectiveFormLocked(quoted)]) {
+      const [inDays, keptDay] = [yield* valuesBy(of.inDays), yield* valuesBy(of.keptDay)]
+      expect(inDays).toEqual(forms.map((form) => form.inDays))
+      expect(keptDay).toEqual(forms.map((form) => form.keptDay ?? null))
+    }
   }))
 
 test("the planner puts the rules into the statements that call them", () =>

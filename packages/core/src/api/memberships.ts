@@ -519,6 +519,10 @@ const membershipsQuery = input(projectPath, {
 
 const besideEndDate = "left out beside end_date"
 
+/**
+ * A membership to create, or its new end date.
+ * @example { "end_date": "2099-01-01T00:00:00.000Z" }
+ */
 const grant = chosenBy(
   ["through"],
   input(memberPath, {

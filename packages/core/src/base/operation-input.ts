@@ -248,13 +248,13 @@ export function chosenBy(
   one: AnyInput,
   ...others: ReadonlyArray<AnyInput>
 ): AnyInput {
-  const choices = others.map((input, index) => {
+  const choices = others.map((other, index) => {
     const name = names[index] ?? ""
-    return { input, name, wire: wireNameOf(name, input.fields[name] ?? {}) }
+    return { other, name, wire: wireNameOf(name, other.fields[name] ?? {}) }
   })
   const all = [one, ...others]
   const chosen = (isGiven: (choice: (typeof choices)[number]) => boolean): AnyInput =>
-    choices.find(isGiven)?.input ?? one
+    choices.find(isGiven)?.other ?? one
   return {
     ...one,
     fields: Object.assign({}, ...all.map(({ fields }) => fields)),

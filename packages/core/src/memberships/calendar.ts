@@ -194,7 +194,8 @@ const lastMidnight = (instant: number, zone: TimeZone): number | undefined => {
  * Returns the day whose end an instant is in a time zone, or `undefined` if the instant does not begin a day there.
  */
 export const dayEndedAt = (instant: number, zone: TimeZone): Day | undefined => {
-  const last = lastMidnight(instant, zone)
+  // An older runtime may not know a stored time zone.
+  const last = parseTimeZone(zone) && lastMidnight(instant, zone)
   return last === undefined ? undefined : toDay(last)
 }
 

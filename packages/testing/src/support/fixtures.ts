@@ -23,9 +23,11 @@ import {
   ProjectId,
   StoredSecret,
   type StoredWebhook,
+  TimeZone,
   UserId,
   WebhookId,
   hostOrigin,
+  instantForm,
   parseEndDate,
 } from "@tenure/core/store"
 import * as Predicate from "effect/Predicate"
@@ -117,6 +119,9 @@ export const sequenceOf = (changed: Event): number => {
 
 /** Nothing in tests was made before: in milliseconds since the epoch. */
 export const longAgo = -10_000_000_000_000
+
+/** The fields of a membership whose end date is an instant, in a project with the default settings. */
+export const asInstant = { ...instantForm, timeZone: TimeZone("UTC") }
 
 /** A change context without a particular origin. */
 export const context: ChangeContext = { origin: hostOrigin, at: 0 }

@@ -341,7 +341,14 @@ const durationTests = (test: ServerTest): void => {
   test("of a membership for life changes nothing, until all get a date, and again when that is undone", async (fixture) => {
     const { operate } = fixture
     const member = `${members}/1001`
-    const forLife = { data: { user_id: "1001", end_date: null, state: "active", metadata: {} } }
+    const forLife = {
+      data: expect.objectContaining({
+        user_id: "1001",
+        end_date: null,
+        through: null,
+        state: "active",
+      }),
+    }
     expectSuccess(await operate("PUT", member, { end_date: null }), forLife)
     for (const from of ["end", "now", "later"]) {
       const body = { extend_by: "P1M", from, expected_end_date: null }
@@ -365,6 +372,103 @@ const durationTests = (test: ServerTest): void => {
     const [last] = itemsOf(await operate("GET", bulkExtensions))
     await operate("POST", `${bulkExtensions}/${last?.["id"]}/undo`)
     expectSuccess(await operate("GET", member), forLife)
+  })
+
+  test("counts months in the project's time zone, and keeps the day of the month", async (fixture) => {
+    const { operate } = fixture
+    const member = `${members}/1001`
+    await operate("PATCH", project, { time_zone: "Europe/Berlin" })
+    const next = async (by: string, fields: object = {}) => {
+      const response = await extend(
+        fixture,
+        extendOne,
+        { extend_by: by, ...fields },
+        crypto.randomUUID(),
+      )
+      expect(response.status).toBe(200)
+      const { end_date, kept_day, through } = dataOf(await operate("GET", member))
+      return [through ?? end_date, kept_day]
+    }
+    // Midnight in Berlin, in winter and in summer.
+    await operate("PUT", member, { end_date: "2098-02-28T23:00:00.000Z" })
+    expect(await next("P1M")).toEqual(["2098-03-31T22:00:00.000Z", null])
+    await operate("PUT", member, { end_date: "2098-01-31T08:00:00.000Z" })
+    expect(await next("P1M")).toEqual(["2098-02-28T08:00:00.000Z", 31])
+    expect(await next("P1M")).toEqual(["2098-03-31T07:00:00.000Z", null])
+    // Whole days count by the last one.
+    const granted = { through: "2098-01-30", end_date: "2098-01-30T23:00:00.000Z", kept_day: null }
+    expectSuccess(await operate("PUT", member, { through: "2098-01-30" }), {
+      data: { user_id: "1001", ...granted, state: "active", metadata: {} },
+    })
+    expect(await next("P1M")).toEqual(["2098-02-28", 30])
+    expect(await next("P1M")).toEqual(["2098-03-30", null])
+    expect(await next("P2W")).toEqual(["2098-04-13", null])
+    expect(await next("PT1H")).toEqual(["2098-04-13T23:00:00.000Z", null])
+    await operate("PUT", member, { through: "2098-02-28", time_zone: "UTC" })
+    // The end of a day in UTC is none in Berlin.
+    expect(await next("P1M")).toEqual(["2098-04-01T00:00:00.000Z", null])
+    await operate("PUT", member, { through: "2098-02-28", time_zone: "UTC" })
+    expect(await next("P1M", { time_zone: "UTC" })).toEqual(["2098-04-01T00:00:00.000Z", null])
+    await operate("PATCH", project, { time_zone: "UTC" })
+    expect(dataOf(await operate("GET", member))).toMatchObject({ through: "2098-03-31" })
+  })
+
+  test("goes through a whole day, which one or all still have", async (fixture) => {
+    const { operate } = fixture
+    await operate("PATCH", project, { time_zone: "America/New_York" })
+    const end = "2098-02-01T05:00:00.000Z"
+    const body = { through: "2098-01-31" }
+    for (const path of [extendOne, extendAll]) {
+      const total = path === extendOne ? 1 : 3
+      const response = await extend(fixture, path, body)
+      expectSuccess(response, { total, data: { new_end_date: end } })
+    }
+    const [last] = itemsOf(await operate("GET", bulkExtensions))
+    const listed = async () =>
+      itemsOf(await operate("GET", members)).map(({ end_date, through }) => [end_date, through])
+    expect(await listed()).toEqual(Array.from({ length: 3 }, () => [end, "2098-01-31"]))
+    await operate("POST", `${bulkExtensions}/${last?.["id"]}/undo`)
+    const others = [initialEndDate, null]
+    expect(await listed()).toEqual([[end, "2098-01-31"], others, others])
+    const elsewhere = { ...body, time_zone: "Asia/Tokyo", dry_run: true }
+    const data = { new_end_date: "2098-01-31T15:00:00.000Z" }
+    expectSuccess(await extend(fixture, extendOne, elsewhere), { total: 1, data })
+    const yesterday = new Date(Date.now() - 2 * 86_400_000).toISOString().slice(0, 10)
+    for (const path of [extendOne, extendAll]) {
+      const past = await extend(fixture, path, { through: yesterday })
+      expect(past.status).toBe(422)
+    }
+  })
+
+  test("by a day or in a time zone fails if that is invalid or has no use, and changes nothing", async (fixture) => {
+    const day = { through: "2098-01-31" }
+    const refused: ReadonlyArray<readonly [body: object, problem: string]> = [
+      ...[
+        null,
+        "",
+        "2098-02-30",
+        "2098-01-31T00:00:00.000Z",
+        "9999-12-31",
+        "0000-01-01",
+        20_980_131,
+      ].map((through) => [{ through }, "through"] as const),
+      [{ ...day, extend: validDate }, "extend"],
+      [{ ...day, extend_by: "P1M" }, "through"],
+      ...["+01:00", "Europe/Nowhere", "", null, 1].map(
+        (time_zone) => [{ ...day, time_zone }, "time_zone"] as const,
+      ),
+      [{ ...day, timeZone: "UTC" }, "time_zone"],
+    ]
+    for (const path of [extendOne, extendAll]) {
+      for (const [body, problem] of refused) {
+        expectInvalid(await extend(fixture, path, body, crypto.randomUUID()), problem)
+      }
+    }
+    expectInvalid(
+      await extend(fixture, extendOne, { extend_by: "P1M", time_zone: "UTC+1" }, "zone"),
+      "time_zone",
+    )
+    expect(await endDatesOf(fixture)).toEqual(unchanged)
   })
 
   test("of all ends every membership later, once with an idempotency key, after a preview", async (fixture) => {

@@ -64,6 +64,9 @@ const faultsOfMetadata = [
   [{ plan: "gold", "a b": "x" }, "see entry 2"],
 ] as const
 
+/** The form of an end date that was given as an instant. */
+const noDay = { through: null, kept_day: null }
+
 const grantingTests = (test: ServerTest): void => {
   test("creates a membership or sets its end date, in either format, which may be over, and keeps the reason", async (fixture) => {
     const { operate, tenure } = fixture
@@ -76,7 +79,7 @@ const grantingTests = (test: ServerTest): void => {
       ]) {
         const body = { end_date: input, reason: "a friend" }
         expectSuccess(await operate("PUT", path, body), {
-          data: { user_id, end_date, state, metadata: {} },
+          data: { user_id, end_date, ...noDay, state, metadata: {} },
         })
       }
     }
@@ -92,7 +95,7 @@ const grantingTests = (test: ServerTest): void => {
       // The words in bulk paths are user ids if their first character is encoded.
       const segment = user_id.replace(/^[ei](?=xtend|mport)/, encoded)
       const path = `${members}/${segment === user_id ? encodeURIComponent(user_id) : segment}`
-      const data = { user_id, end_date: validDate, state: "active", metadata: {} }
+      const data = { user_id, end_date: validDate, ...noDay, state: "active", metadata: {} }
       expectSuccess(await administer("PUT", path, { end_date: validDate }), { data })
       expectSuccess(await administer("GET", path), { data })
       const query = new URLSearchParams({
@@ -139,7 +142,7 @@ const grantingTests = (test: ServerTest): void => {
 const updatingTests = (test: ServerTest): void => {
   test("changes texts, removes those that are null, and leaves all others and the end date", async (fixture) => {
     const { call, operate, tenure } = fixture
-    const before = { user_id: "1001", end_date: validDate, state: "active" }
+    const before = { user_id: "1001", end_date: validDate, ...noDay, state: "active" }
     const given = { plan: "gold", seat: "12A" }
     expectSuccess(await operate("PUT", existing, { end_date: validDate, metadata: given }), {
       data: { ...before, metadata: given },

@@ -11,6 +11,7 @@ import {
   importingTests,
   metadataTests,
 } from "./changing.ts"
+import { formTests } from "./forms.ts"
 import { onceTests } from "./idempotency.ts"
 import { modelTests } from "./model.ts"
 import { erasingTests, movedTests } from "./moving.ts"
@@ -25,6 +26,7 @@ export const membershipStoreSuite = (on: StoreTests): void => {
   changingTests(on)
   expectingTests(on)
   farDatesTests(on)
+  formTests(on)
   metadataTests(on)
   importingTests(on)
   bulkExtensionTests(on)

@@ -12,7 +12,7 @@ import {
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import fc from "fast-check"
-import { change, in2027, context, p1, p2, u1, u2, u3 } from "../../support/fixtures.ts"
+import { asInstant, change, in2027, context, p1, p2, u1, u2, u3 } from "../../support/fixtures.ts"
 import type { StoreTests } from "../declare.ts"
 import {
   type EndDates,
@@ -138,7 +138,7 @@ export const modelTests = ({ property }: StoreTests): void =>
       }
       for (const userId of [u1, u2, u3]) yield* changeLike(ledger, { _tag: "Find", userId })
       expect(yield* store.list(p2, { after: undefined, limit: 10 })).toEqual([
-        { projectId: p2, userId: u1, endDate: in2027, metadata: {} },
+        { projectId: p2, userId: u1, endDate: in2027, ...asInstant, metadata: {} },
       ])
     }),
   )

@@ -32,7 +32,7 @@ import { addWebhook, at, dayMillis, expectFailure, idsOf, outcomeOf, together } 
 import { endDateOf, nowhere, prepared } from "./every-change.ts"
 import { everything } from "./every-change.ts"
 
-const { change, draft, event, idempotency, sequenceOf } = Fixture
+const { asInstant, change, draft, event, idempotency, sequenceOf } = Fixture
 const { in2027, in2028, in2029, longAgo, p1, p2, u1, u2, u3 } = Fixture
 
 const gold: Metadata = { plan: "gold", seat: "12A" }
@@ -74,7 +74,7 @@ const eventsOf = (made: object): ReadonlyArray<Event> =>
   Array.isArray(made) ? made : expect.fail("replayed")
 
 const membership = (userId: UserId, endDate: number, metadata: Metadata) =>
-  ({ projectId: p1, userId, endDate, metadata }) as const
+  ({ projectId: p1, userId, endDate, ...asInstant, metadata }) as const
 
 /** What all operations return about both users and their project. */
 const wholeProject = Effect.gen(function* () {
