@@ -68,7 +68,7 @@ export interface Members {
   readonly countChange: () => void
   /** Returns a member's current end date, or `undefined` if the user is no member. */
   readonly get: (userId: UserId) => EndDate | undefined
-  /** Returns the form of a member's current end date. */
+  /** Returns how a member's current end date was given. */
   readonly form: (userId: UserId) => DateForm
   /** Sets a member's end date, at a time. */
   readonly set: (userId: UserId, end: FormedEndDate, at: number) => void
