@@ -69,6 +69,53 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
     ])
   })
 
+  it("members for life never end, unless a date is set for one or for all", async () => {
+    await create("life", ["1", "never"], ["2", "2098-01-01"])
+    const p = ["--project", "life"]
+    const life = { end_date: null, state: "active" }
+    expect(await print`members list ${p}`).toMatch(/^1 +never +active/m)
+    expect(await print`members get 1 ${p}`).toMatch(/^end date +never$/m)
+    expect(await json`members get 1 ${p}`).toMatchObject(life)
+    expect(await print`members history 1 ${p}`).toMatch(/granted +– +never/)
+    expect(await print`audit life`).toMatch(/granted +1 +– +never/)
+
+    const told = "a date in the future. Use tenure members grant to make a membership for life"
+    expect(await run`members extend 2 never ${p}`).toMatchObject(refused(2, told))
+    const byMonth = ["members", "extend", "1", "+1mo", ...p]
+    expect(await print`${byMonth}`).toBe("It never ends, as before\n")
+    expect(await json`${byMonth} --expected never`).toMatchObject({
+      end_date: null,
+      previous_end_date: null,
+    })
+    const later = await run`members extend 2 2099-01-01 --expected never ${p}`
+    expect(later).toMatchObject(refused(1, "END_DATE_CONFLICT"))
+    const dated = ["members", "extend", "1", "2098-01-01", ...p]
+    const kept = await print`${dated} --never-shorten`
+    expect(kept).toBe("It never ends, as before\n")
+    const question = `is for life, and would end: ${day("2098-01-01")}. Shorten it?`
+    expect(await run`${dated}`).toMatchObject(refused(2, question))
+
+    await print`extend-all life --by P3D --yes`
+    const why = await print`members why 1 ${p}`
+    expect(why).toMatch(/^1 of life is a member for life: the membership never ends$/m)
+    expect(why).toMatch(/all extended +never +never/)
+    expect(await json`members why 1 ${p}`).toMatchObject(life)
+
+    const ended = "1 member for life would get an end date."
+    const all = ["extend-all", "life", "2097-01-01"]
+    const dry = await print`${all} --dry-run`
+    expect(dry).toContain(`1: never → ${day("2097-01-01")}`)
+    expect(dry).toContain(`\n${ended}${dryRun}`)
+    expect(await json`${all} --dry-run`).toMatchObject({ would_end_lifetime: 1 })
+    expect(await run`${all}`).toMatchObject(refused(2, `would be shortened. ${ended}`))
+    await print`${all} --yes`
+    expect(await json`members get 1 ${p}`).toMatchObject({ end_date: day("2097-01-01") })
+    const [bulk] = await lines`members bulk-extensions ${p}`
+    await print`members undo ${String(Object(bulk).id)} ${p} --yes`
+    expect(await json`members get 1 ${p}`).toMatchObject(life)
+    expect(await print`${dated} --yes`).toBe(`never → ${day("2098-01-01")}\n`)
+  })
+
   it("dates and durations are written in several ways", async () => {
     await create("dates", ["2", "2099-01-01"])
     const by = async (...date: ReadonlyArray<string>) =>

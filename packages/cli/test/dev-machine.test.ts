@@ -53,7 +53,7 @@ const exportProject = async () => {
   const until = (days: number) => new Date(now + days * 86_400_000).toISOString()
   await projects.create({ project_id })
   const lines = [-1, 3, 5, 40].map((days) => ({ user_id: `u${days}`, end_date: until(days) }))
-  await memberships.import({ project_id, lines })
+  await memberships.import({ project_id, lines: [...lines, { user_id: "life", end_date: null }] })
   await memberships.extendAll({ project_id, extend_by: "P2D" })
   await memberships.extendAll({ project_id, extend: until(6), mode: "never_shorten" })
   await memberships.extend({ project_id, user_id: "u5", extend: until(20) })
@@ -85,7 +85,7 @@ it("has the members, end dates and webhooks of an export, and shows what a month
   const month = ["--at", "+30d", "--fail", "127.0.0.1:9=503"]
   const machine = await startMachine("--from", path, ...month)
   const stdout = machine.stdout()
-  expect(stdout).toContain("4 members, 2 webhooks")
+  expect(stdout).toContain("5 members, 2 webhooks")
   expect(stdout).toContain("Bulk extensions before then: 2")
   const pick = (rows: ReadonlyArray<object>, ...fields: ReadonlyArray<string>) =>
     rows.map((row) => fields.map((field): unknown => Reflect.get(row, field)))
@@ -95,7 +95,7 @@ it("has the members, end dates and webhooks of an export, and shows what a month
     ...pick((await memberships.list({ project_id })).data, "user_id", "end_date"),
     ...pick((await webhooks.health({ project_id })).data, ...options),
   ]
-  expect(await storedBy(client)).toHaveLength(1 + 4 + 2)
+  expect(await storedBy(client)).toHaveLength(1 + 5 + 2)
   expect(await storedBy(machine.client)).toEqual(await storedBy(client))
   // Two end in a month, both after 6 days: they were reminded before.
   expect(stdout).toMatch(/^all +3( +\d+){5}$/m)
@@ -108,7 +108,7 @@ it("has the members, end dates and webhooks of an export, and shows what a month
 it("an export of a project is imported into another", async () => {
   const { path } = await exportProject()
   await server.print`projects create other`
-  const counted = { members: 4, refused: 0 }
+  const counted = { members: 5, refused: 0 }
   expect(await server.json`members import ${path} -p other`).toMatchObject(counted)
 })
 

@@ -151,6 +151,18 @@ describe("an import", () => {
   })
 })
 
+it.each(["csv", "ndjson"])("members for life are exported as %s, and imported", async (format) => {
+  const { pathOf, print } = await begin()
+  await print`members grant 1 never`
+  const output = pathOf(`life.${format}`)
+  await print`members export -o ${output}`
+  const written = format === "csv" ? "\n1,never,active,\n" : '"end_date":null,'
+  expect(readFileSync(output, "utf8")).toContain(written)
+  const other = await begin()
+  await other.print`members import ${output}`
+  expect(await other.json`members get 1`).toMatchObject({ end_date: null })
+})
+
 const unusual = ['"', "#?/a", "'a';b", "a,b", 'a,"b"', "auth0|1", "gid://a/B/1", "~%2F\\"]
 
 it.each(["csv", "ndjson"])(

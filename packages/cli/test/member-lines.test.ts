@@ -324,11 +324,23 @@ describe("the columns", () => {
 })
 
 describe("dates", () => {
+  it("are never, or null in JSON, for life, but not missing", async () => {
+    const ends = ["never", "Never", ' "never" ', '="never"', "", "null", "nevermore"]
+    const cells = ends.map((end, index) => `${index},${end}`)
+    const problem = expect.stringContaining("or never")
+    const life = { end_date: null }
+    const problems = [{ problem }, { problem }, { problem }]
+    const found = await read(["user_id,end_date", ...cells].join("\n"))
+    expect(found).toMatchObject([life, life, life, life, ...problems])
+    const texts = ["null", '"never"', '""', "false"].map((end) => `{"user_id":1,"end_date":${end}}`)
+    expect(await readJson(...texts, '{"user_id":1}')).toMatchObject([life, life, ...problems])
+  })
+
   /** The day, or why there is none. */
   const dateOf = async (date: string, format?: string) => {
     const dates = format === undefined ? undefined : parseDateOrder(format)
     const [line] = await read(`user_id;end_date\n1;${date}`, { dates })
-    if (line?._tag === "Member") return line.end_date.slice(0, 10)
+    if (line?._tag === "Member") return line.end_date?.slice(0, 10) ?? null
     return line?._tag === "Refused" ? line.problem : undefined
   }
 

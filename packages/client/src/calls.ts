@@ -43,8 +43,8 @@ export interface Calls {
 export interface ImportLine {
   /** The user id. */
   readonly user_id: string
-  /** The end date, possibly in the past: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. */
-  readonly end_date: number | string
+  /** The end date, possibly in the past: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. Null for life. */
+  readonly end_date: number | string | null
 }
 
 /**

@@ -22,7 +22,7 @@ import {
 } from "../support/flags.ts"
 import { requireConfirmation } from "../support/input.ts"
 import { connected, printList, printResult } from "../support/output.ts"
-import { layOutOne, pluralize } from "../support/text.ts"
+import { endText, layOutOne, pluralize } from "../support/text.ts"
 
 /** What a change of all members does, or would do. */
 interface ChangeOfAll {
@@ -31,43 +31,54 @@ interface ChangeOfAll {
   readonly would_shorten?: number
   readonly would_reactivate?: number
   readonly would_be_capped?: number
+  readonly would_end_lifetime?: number
   readonly events?: EventsPreview
   readonly examples?: ReadonlyArray<{
     readonly user_id: string
-    readonly end_date: string
-    readonly would_end: string
+    readonly end_date: string | null
+    readonly would_end: string | null
   }>
 }
 
-/** Prints the result of a change of all members, or of its dry run. */
+/** Says how many members for life would not be so any more, if there are any. */
+const lifetimesOf = ({ would_end_lifetime = 0 }: ChangeOfAll): ReadonlyArray<string> =>
+  would_end_lifetime === 0
+    ? []
+    : [`${pluralize(would_end_lifetime, "member")} for life would get an end date.`]
+
+/** Prints the result of a bulk change or its dry run. */
 const printChangeOfAll = (
   { data, total }: { readonly data: ChangeOfAll; readonly total: number },
   isDry: boolean,
 ) =>
   printResult({ total, ...data }, () => {
-    const { events, examples, ...all } = data
+    const { events, examples, would_end_lifetime: _, ...all } = data
     const row = {
       total,
       ...all,
       ...(examples !== undefined && {
         examples: examples.map(
-          ({ end_date, user_id, would_end }) => `${user_id}: ${end_date} → ${would_end}`,
+          ({ end_date, user_id, would_end }) =>
+            `${user_id}: ${endText(end_date)} → ${endText(would_end)}`,
         ),
       }),
     }
-    return [...layOutOne(row), ...describeDryRun(isDry, events)]
+    return [...layOutOne(row), ...lifetimesOf(data), ...describeDryRun(isDry, events)]
   })
 
-/** What would change, in sentences. */
-const effectOf = ({ would_reactivate = 0, would_shorten = 0 }: ChangeOfAll): string =>
-  [
+/** Describes the expected effect in sentences. */
+const effectOf = (change: ChangeOfAll): string => {
+  const { would_reactivate = 0, would_shorten = 0 } = change
+  return [
     would_shorten === 0
       ? "None would end earlier."
       : `${pluralize(would_shorten, "member")} would end earlier.`,
     ...(would_reactivate === 0
       ? []
       : [`${pluralize(would_reactivate, "member")} would be active again.`]),
+    ...lifetimesOf(change),
   ].join(" ")
+}
 
 /** `tenure members bulk-extensions`. */
 export const bulkExtensionsCommand = Command.make(
@@ -80,7 +91,7 @@ export const bulkExtensionsCommand = Command.make(
         id,
         at,
         mode,
-        to: end_date ?? extend_by,
+        to: end_date === null ? extend_by : endText(end_date),
         total,
         by: key_id,
         reason: why,
@@ -139,11 +150,14 @@ export const undoCommand = Command.make(
 const neverShorten = booleanFlag("never-shorten", "Leaves members that end later as they are")
 
 /** Describes the effect on members with later end dates. */
-const laterOf = (shortened: number, isNeverShortened: boolean): string => {
+const laterOf = (change: ChangeOfAll, isNeverShortened: boolean): string => {
   if (isNeverShortened) return "Those that end later stay as they are."
-  return shortened === 0
-    ? "None of them ends later."
-    : `${pluralize(shortened, "ends", "end")} later and would be shortened.`
+  const { would_shorten = 0 } = change
+  const later =
+    would_shorten === 0
+      ? "None of them ends later."
+      : `${pluralize(would_shorten, "ends", "end")} later and would be shortened.`
+  return [later, ...lifetimesOf(change)].join(" ")
 }
 
 interface Placed {
@@ -197,7 +211,7 @@ export const extendAllCommand = Command.make(
     const question =
       data.new_end_date === undefined
         ? `Let ${members} end later by ${data.extend_by}? ${effectOf(data)}`
-        : `Set the end date of ${members} to ${data.new_end_date}? ${laterOf(data.would_shorten ?? 0, given.neverShorten)}`
+        : `Set the end date of ${members} to ${data.new_end_date}? ${laterOf(data, given.neverShorten)}`
     yield* requireConfirmation(question)
     yield* printChangeOfAll(yield* extended(false), false)
   }),

@@ -3,7 +3,7 @@
 import { UserId } from "@tenure/core/store"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
-import { parseDate } from "../support/flags.ts"
+import { isNever, parseDate } from "../support/flags.ts"
 import { parseExact } from "../support/input.ts"
 import { type CsvRecord, readCsvRecord, separators } from "./csv.ts"
 import { type Lines, UnreadableFile, readTextLines } from "./file-text.ts"
@@ -32,7 +32,8 @@ export interface FileMember {
   /** The line number; the first line is 1. */
   readonly line: number
   readonly user_id: string
-  readonly end_date: string
+  /** `null` for life. */
+  readonly end_date: string | null
   readonly metadata?: Metadata | undefined
 }
 
@@ -96,6 +97,17 @@ const readMetadata = (given: unknown): Result.Result<Metadata | undefined, strin
     : Result.fail(`metadata.${wrong[0]} must be a text`)
 }
 
+/** Reads an end date: `null` for life, which a cell or text says as `never`. */
+const readEndDate = (
+  given: unknown,
+  dates: DateOrder | undefined,
+): Result.Result<string | null, string> => {
+  const text = asText(given)
+  if (given === null || isNever(text)) return Result.succeed(null)
+  const date = parseDate(text) ?? dates?.read(text)
+  return date === undefined ? Result.fail(dateProblem(text, dates)) : Result.succeed(date)
+}
+
 /** Explains a doubt about the letters in metadata. */
 const encodingProblem = (
   metadata: Metadata | undefined,
@@ -125,14 +137,19 @@ const lineFromFields = (
   if (!UserId.is(user_id) || (typeof values.user_id === "number" && values.user_id < 0)) {
     return refuse(`user_id must be ${UserId.expected}`)
   }
-  const date = asText(values.end_date)
-  const end_date = parseDate(date) ?? dates?.read(date)
-  if (end_date === undefined) return refuse(dateProblem(date, dates))
+  const end_date = readEndDate(values.end_date, dates)
+  if (Result.isFailure(end_date)) return refuse(end_date.failure)
   const metadata = readMetadata(values.metadata)
   if (Result.isFailure(metadata)) return refuse(metadata.failure)
   const unclear = encodingProblem(metadata.success, isGuessed)
   return unclear === undefined
-    ? { _tag: "Member", line, user_id, end_date, metadata: metadata.success }
+    ? {
+        _tag: "Member",
+        line,
+        user_id,
+        end_date: end_date.success,
+        metadata: metadata.success,
+      }
     : refuse(unclear)
 }
 

@@ -10,6 +10,7 @@ import { callApi, listed } from "../support/api.ts"
 import { operationFailed } from "../support/failure.ts"
 import { fileProblem } from "../support/input.ts"
 import { makeProgress } from "../support/progress.ts"
+import { endText } from "../support/text.ts"
 import { openDraft } from "../support/whole-file.ts"
 
 /** How members can be written. */
@@ -43,7 +44,7 @@ const metadataCell = (metadata: Membership["metadata"]): string =>
 
 const lineOf: Readonly<Record<Format, (member: Membership) => string>> = {
   csv: ({ end_date, metadata, state, user_id }) =>
-    `${cell(user_id)},${end_date},${state},${metadataCell(metadata)}\n`,
+    `${cell(user_id)},${endText(end_date)},${state},${metadataCell(metadata)}\n`,
   ndjson: (member) => `${JSON.stringify(member)}\n`,
 }
 

@@ -10,7 +10,7 @@ import { callApi, listed } from "../support/api.ts"
 import { Failure } from "../support/failure.ts"
 import { projectFlag, userId } from "../support/flags.ts"
 import { printResult } from "../support/output.ts"
-import { isoOf, layOut, pluralize, printable } from "../support/text.ts"
+import { endText, isoOf, lastEndDate, layOut, pluralize, printable } from "../support/text.ts"
 
 /** A change to a member, as the API returns it. */
 type Change = Omit<AuditRow, "user_id" | "subject" | "changes">
@@ -35,8 +35,9 @@ const lengthOf = ({ extend_by }: Change): number =>
     ? 0
     : (fixedMillis(DurationText(extend_by)) ?? Millis(0))
 
+// A duration leaves a membership for life as it is.
 const moved = (date: string | null, millis: number): string | null =>
-  date === null ? null : isoOf(Date.parse(date) + millis)
+  date === null || date === lastEndDate ? date : isoOf(Date.parse(date) + millis)
 
 /** The date after a change, as far as the change itself and the date before it tell. */
 const dateAfter = (change: Change, before: string | null): string | null => {
@@ -119,8 +120,8 @@ const rowOf = (change: DatedChange) => ({
   now: change.sets_current_date ? "→" : " ",
   at: change.at,
   change: names[change.action] ?? change.action,
-  from: change.from,
-  to: change.to,
+  from: change.from && endText(change.from),
+  to: change.to && endText(change.to),
   by: authorOf(change),
   reason: change.reason,
   request: change.request_id,
@@ -130,26 +131,30 @@ const rowOf = (change: DatedChange) => ({
 interface Explanation {
   readonly project_id: string
   readonly user_id: string
-  /** `null` if there is no membership. */
+  /** `null` if there is no membership, or for life. */
   readonly end_date: string | null
+  /** `null` if there is no membership. */
   readonly state: Membership["state"] | null
   /** Oldest first. */
   readonly changes: ReadonlyArray<DatedChange>
 }
 
-const linesOf = ({ changes, end_date, project_id, state, user_id }: Explanation) => {
-  const is =
-    end_date === null
-      ? "is no member"
-      : `${state === "expired" ? "has expired: it ended" : "is active until"} ${end_date}`
+const standingOf = ({ end_date, state }: Explanation): string => {
+  if (state === null) return "is no member"
+  if (end_date === null) return "is a member for life: the membership never ends"
+  return `${state === "expired" ? "has expired: it ended" : "is active until"} ${end_date}`
+}
+
+const linesOf = (explanation: Explanation) => {
+  const { changes, project_id, state, user_id } = explanation
   const left = changes.length - maxShown
   return [
-    printable(`${user_id} of ${project_id} ${is}`),
+    printable(`${user_id} of ${project_id} ${standingOf(explanation)}`),
     "",
     ...(left > 0 ? [`${pluralize(left, "earlier change")}: see tenure members history.`] : []),
     ...(changes.length === 0 ? [] : layOut(changes.slice(-maxShown).map(rowOf), Infinity).lines),
     "",
-    printable(sentenceOf(changes, end_date !== null)),
+    printable(sentenceOf(changes, state !== null)),
   ]
 }
 
@@ -179,7 +184,7 @@ export const whyCommand = Command.make(
       user_id,
       end_date: member?.end_date ?? null,
       state: member?.state ?? null,
-      changes: explainDates(found, member?.end_date),
+      changes: explainDates(found, member && (member.end_date ?? lastEndDate)),
     }
     yield* printResult(explanation, () => linesOf(explanation))
   }),

@@ -13,6 +13,7 @@ import {
   booleanFlag,
   dateFlag,
   endDate,
+  endDateFlag,
   extendBy,
   goalArgument,
   projectFlag,
@@ -30,7 +31,7 @@ import {
   printList,
   printResult,
 } from "../support/output.ts"
-import { layOutOne, pluralize, printable } from "../support/text.ts"
+import { endText, lastEndDate, layOutOne, pluralize, printable } from "../support/text.ts"
 import { bulkExtensionsCommand, undoCommand } from "./bulk-extensions.ts"
 import { endsCommand } from "./members-ends.ts"
 import { exportFormat, formats, headOf, outputFlag, writeMembers } from "./members-export.ts"
@@ -142,6 +143,7 @@ const endingBefore = dateFlag(
 
 const rowOf = ({ metadata, ...member }: Membership) => ({
   ...member,
+  end_date: endText(member.end_date),
   metadata: Object.entries(metadata).map(([name, text]) => `${name}=${text}`),
 })
 
@@ -258,10 +260,13 @@ const grant = Command.make(
     ),
 ).pipe(
   Command.withDescription("Makes a user a member, or sets the end date of a member"),
-  Command.withExamples([{ command: "tenure members grant 1001 2027-12-31 --project shop" }]),
+  Command.withExamples([
+    { command: "tenure members grant 1001 2027-12-31 --project shop" },
+    { command: "tenure members grant 1001 never --project shop", description: "For life" },
+  ]),
 )
 
-const expected = dateFlag(
+const expected = endDateFlag(
   "expected",
   "Changes the end date only if it is this one now, so that nobody else's change is undone",
 )
@@ -279,8 +284,16 @@ interface Dates {
   readonly to: string
 }
 
-const changeOfDate = ({ from: before, to }: Dates): string =>
-  before === to ? `It ends ${to}, as before` : `${before} → ${to}`
+const changeOfDate = ({ from: before, to }: Dates): string => {
+  if (before !== to) return `${endText(before)} → ${endText(to)}`
+  return to === lastEndDate ? "It never ends, as before" : `It ends ${to}, as before`
+}
+
+/** Asks whether an earlier end date is meant. */
+const shorteningOf = (user: string, { from: before, to }: Dates): string =>
+  before === lastEndDate
+    ? `The membership of ${user} is for life, and would end: ${to}. Shorten it?`
+    : `The membership of ${user} ends ${before}, and would end earlier: ${to}. Shorten it?`
 
 const extend = Command.make(
   "extend",
@@ -319,9 +332,9 @@ const extend = Command.make(
     const { data: found } = yield* callApi(({ memberships }, options) =>
       memberships.get(member, options),
     )
-    const before = found.end_date
+    const before = found.end_date ?? lastEndDate
     const print = ({ data }: { readonly data: Extended }) =>
-      printResult({ ...data, previous_end_date: before }, () => [
+      printResult({ ...data, previous_end_date: found.end_date }, () => [
         printable(changeOfDate({ from: before, to: data.new_end_date })),
         ...describeDryRun(given.dryRun, data.events),
       ])
@@ -330,10 +343,7 @@ const extend = Command.make(
     if (Option.isNone(given.expected) && !(yield* yesFlag)) {
       const to = goal.extend ?? (yield* extended(true)).data.new_end_date
       const isShorter = !given.neverShorten && to < before
-      yield* requireConfirmation(
-        `The membership of ${given.user} ends ${before}, and would end earlier: ${to}. Shorten it?`,
-        !isShorter,
-      )
+      yield* requireConfirmation(shorteningOf(given.user, { from: before, to }), !isShorter)
     }
     yield* print(yield* extended(false))
   }),

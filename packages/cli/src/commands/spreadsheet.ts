@@ -193,8 +193,8 @@ export const dateProblem = (text: string, dates: DateOrder | undefined): string 
   const isOrdered = pattern !== undefined && problem?.includes("--dates") === true
   if (problem !== undefined && !(isOrdered && dates !== undefined)) return problem
   return dates === undefined
-    ? `end_date must be a date: ${dateFormat}. Other dates need --dates, such as --dates DD.MM.YYYY`
-    : `end_date must be a date as --dates ${dates.format} says, or ${dateFormat}`
+    ? `end_date must be a date: ${dateFormat}; or never. Other dates need --dates, such as --dates DD.MM.YYYY`
+    : `end_date must be a date as --dates ${dates.format} says, or ${dateFormat}; or never`
 }
 
 const asText = "format the column as text, and export it again from where the ids come from"

@@ -30,6 +30,15 @@ export const parseDate = (text: string): string | undefined => {
   return isMillis || iso.startsWith(text.slice(0, "2027-01-31".length)) ? iso : undefined
 }
 
+/** Tells whether a text in place of an end date means a membership for life. */
+export const isNever = (text: string): boolean => text.toLowerCase() === "never"
+
+/** Adds `never` to a parser for end dates. */
+const orNever =
+  (parse: (text: string) => string | undefined) =>
+  (text: string): Option.Option<string | null> =>
+    isNever(text) ? Option.some(null) : Option.fromNullishOr(parse(text))
+
 const noProject = new CliError.MissingOption({ option: "project ID, or TENURE_PROJECT" })
 
 /** The project a command works in. */
@@ -133,10 +142,10 @@ const parseFromNow = (text: string): string | undefined => {
   return date === undefined ? undefined : new Date(date).toISOString()
 }
 
-/** An end date, which may count from now. */
+/** An end date, which may count from now; `null` for life. */
 export const endDate = Argument.String("date").pipe(
-  Argument.filterMap(Option.liftNullishOr(parseFromNow), whatMayBeRelative),
-  Argument.withDescription(`The end date: ${dateFormat}; ${relativeFormat} from now`),
+  Argument.filterMap(orNever(parseFromNow), () => `${whatMayBeRelative()}, or never`),
+  Argument.withDescription(`The end date: ${dateFormat}; ${relativeFormat} from now; or never`),
 )
 
 /** To which date, or by which duration, to extend. */
@@ -156,7 +165,11 @@ export const parseGoal = (text: string): Option.Option<Goal> => {
 
 /** The new end date of an extension, which may count from the present one. */
 export const goalArgument = Argument.String("date").pipe(
-  Argument.filterMap(parseGoal, whatMayBeRelative),
+  Argument.filterMap(parseGoal, (text) =>
+    isNever(text)
+      ? "a date in the future. Use tenure members grant to make a membership for life"
+      : whatMayBeRelative(),
+  ),
   Argument.withMetavar("DATE"),
   Argument.withDescription(
     `The end date: ${dateFormat}; or ${relativeFormat} from the present one`,
@@ -168,6 +181,15 @@ export const goalArgument = Argument.String("date").pipe(
 export const dateFlag = (name: string, description: string) =>
   Flag.String(name).pipe(
     Flag.filterMap(toIso, whatIsExpected),
+    Flag.withMetavar("DATE"),
+    Flag.withDescription(description),
+    Flag.optional,
+  )
+
+/** Makes a flag for an end date; `null` for life. */
+export const endDateFlag = (name: string, description: string) =>
+  Flag.String(name).pipe(
+    Flag.filterMap(orNever(parseDate), () => `${whatIsExpected()}, or never`),
     Flag.withMetavar("DATE"),
     Flag.withDescription(description),
     Flag.optional,

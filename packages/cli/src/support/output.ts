@@ -10,7 +10,7 @@ import * as Terminal from "effect/Terminal"
 import { Api, callApi, listed } from "./api.ts"
 import { booleanFlag } from "./flags.ts"
 import { targetFlags } from "./target.ts"
-import { type Row, layOut, layOutOne, printable, toJson } from "./text.ts"
+import { type Row, endText, layOut, layOutOne, printable, toJson } from "./text.ts"
 
 /** The flag for programs. */
 export const jsonFlag = GlobalFlag.Setting("json")({
@@ -94,8 +94,8 @@ type Change = Omit<AuditRow, "user_id" | "subject" | "changes">
 export const changeOf = ({ action, at, from, key_id, key_name, reason, to }: Change) => ({
   at,
   action,
-  from,
-  to,
+  from: from && endText(from),
+  to: to && endText(to),
   by: key_name ?? key_id,
   reason,
 })

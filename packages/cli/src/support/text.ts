@@ -1,5 +1,6 @@
 /** Text for a terminal: escaped, shortened, in columns. */
 
+import { latestInstant } from "@tenure/core/internal"
 import { displayWidth } from "effect/cli/CliOutput"
 
 // Control characters, and those hiding or reordering text, can falsify a terminal's display.
@@ -18,6 +19,13 @@ export const toJson = (value: unknown): string => printable(JSON.stringify(value
 
 /** Writes a time, in milliseconds since the epoch, as the API does. */
 export const isoOf = (time: number): string => new Date(time).toISOString()
+
+/** The last end date, which a membership for life has in the audit trail and in answers to changes. */
+export const lastEndDate = isoOf(latestInstant)
+
+/** Writes an end date for people: `never` for life. */
+export const endText = (date: string | null): string =>
+  date === null || date === lastEndDate ? "never" : date
 
 type Cell = string | number | boolean | null | undefined | ReadonlyArray<string>
 

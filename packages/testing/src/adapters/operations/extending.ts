@@ -30,7 +30,7 @@ export const validDate = "2099-02-28T12:34:56.789Z"
 const later = "2200-01-01T00:00:00.000Z"
 
 /** Values in neither end-date format. The core tests the formats themselves. */
-export const invalidDates: ReadonlyArray<unknown> = [
+const invalidDates: ReadonlyArray<unknown> = [
   null,
   "",
   [validDate],
