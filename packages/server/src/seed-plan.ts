@@ -24,7 +24,8 @@ const KeyWithRole = Schema.Struct({
 
 const Member = Schema.Struct({
   user_id: Schema.String,
-  end_date: Schema.String,
+  /** Null for life. */
+  end_date: Schema.NullOr(Schema.String),
   metadata: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
 })
 
@@ -53,7 +54,7 @@ export interface SeedPart {
 /** A membership for an import. */
 interface NewMember {
   readonly userId: string
-  readonly endDate: string
+  readonly endDate: string | null
   readonly metadata: Readonly<Record<string, string>> | undefined
 }
 
@@ -94,7 +95,7 @@ const repeatedUser = new StartError({ message: "user_id: the user has an entry b
 /** Converts a membership for an import, or throws an error. */
 const readMember = ({ end_date, metadata, user_id }: typeof Member.Type): NewMember => {
   if (!UserId.is(user_id)) throw invalid("userId", UserId.expected)
-  Result.getOrThrow(readEndDate(end_date))
+  if (end_date !== null) Result.getOrThrow(readEndDate(end_date))
   return { userId: user_id, endDate: end_date, metadata }
 }
 

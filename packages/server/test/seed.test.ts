@@ -176,12 +176,17 @@ describe("a seed file", () => {
     }).pipe(layer),
   )
 
-  it.live("may have dates of any year", () =>
+  it.live("may have dates of any year, and members for life", () =>
     Effect.gen(function* () {
-      const memberships = [{ user_id: "1", end_date: "1969-12-31T00:00:00.000Z" }]
+      const memberships = [
+        { user_id: "1", end_date: "1969-12-31T00:00:00.000Z" },
+        { user_id: "2", end_date: null },
+      ]
       yield* seeding({ projects: [{ id: "p1", memberships }] })
-      const member = { projectId: "p1", userId: "1" }
-      expect(yield* (yield* Memberships).find(member)).toMatchObject({ endDate: -86_400_000 })
+      expect(yield* (yield* Memberships).list({ projectId: "p1" })).toMatchObject([
+        { endDate: -86_400_000 },
+        { endDate: Date.UTC(9999, 11, 31, 23, 59, 59, 999) },
+      ])
     }).pipe(layer),
   )
 
