@@ -15,6 +15,7 @@ import {
 } from "../src/index.ts"
 
 const day = 86_400_000
+const lastDate = new Date("9999-12-31T23:59:59.999Z")
 const ada = { name: "Ada", email: "ada@example.com", password: "correct horse battery staple" }
 
 /** In place of a hash that is slow on purpose. */
@@ -142,7 +143,7 @@ const setUp = async (
     signIn,
     signInAnonymously,
     removeAs,
-    grant: (userId: string, endDate: number | Date, projectId = "p1") =>
+    grant: (userId: string, endDate: number | Date | null, projectId = "p1") =>
       on.memberships.grant({ projectId, userId, endDate }),
     /** The memberships in a user's session. */
     session: async ({ headers }: Pick<Credentials, "headers">) =>
@@ -281,14 +282,17 @@ describe("a sign-up", () => {
     expect(await actions("ada")).toEqual(["granted"])
   })
 
-  it("never shortens what a payment has granted meanwhile", async () => {
+  it.each([
+    ["a payment", new Date("2099-01-01")],
+    ["somebody for life", null],
+  ])("never shortens what %s has granted meanwhile", async (_, endDate) => {
     const { beforeNext, grant, session, setDown, signUp } = await setUp({ trial: 14 })
     setDown(true)
     const user = await signUp()
     setDown(false)
-    const endDate = new Date("2099-01-01")
     beforeNext("grant", () => grant(user.userId, endDate))
-    expect(await session(user)).toMatchObject([{ endDate }])
+    const found = { endDate: endDate ?? lastDate, state: "active" }
+    expect(await session(user)).toMatchObject([found])
   })
 
   it("grants no trial anew that somebody has ended, and none that is over", async () => {

@@ -1,7 +1,7 @@
 /** Brings memberships to the end dates paid by a customer. */
 
 import type { CurrentMembership, Tenure } from "@tenure/core"
-import { hasTag, unless } from "@tenure/core/internal"
+import { hasTag, lastEndDate, unless } from "@tenure/core/internal"
 import type Stripe from "stripe"
 import { changeReason, originOf, readBasis } from "./basis.ts"
 import {
@@ -215,7 +215,8 @@ export const makeSettle = ({
     eventId: string,
   ): Promise<boolean> => {
     const { invoices, member } = payments
-    if (found.endDate === paidUntil(invoices, rules)) return false
+    // No payment has set it: a membership for life stays.
+    if (found.endDate === lastEndDate || found.endDate === paidUntil(invoices, rules)) return false
     const basis = await readBasis(memberships, member)
     const endDate = decideEndDate(invoices, found.endDate, basis, rules)
     if (endDate === undefined || (found.state === "expired" && endDate < found.endDate))

@@ -202,6 +202,36 @@ describe("a refund finds what was paid", () => {
     await expectDays(on, [[({ again }) => again("in_2"), 31]])
   })
 
+  it("but no membership for life, given after a payment, by a move or by added time", async () => {
+    const on = await paidOnce()
+    const last = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
+    const forLife = async (userId: string) => {
+      const found = await on.memberships.find({ projectId: "p1", userId })
+      expect(found).toMatchObject({ endDate: last })
+    }
+    await on.memberships.grant({ ...member, endDate: null })
+    await on.pay("in_2", 30, 60)
+    await on.send(on.account.refund("in_1"))
+    await on.send(on.account.refund("in_2"))
+    await forLife("1001")
+    expect(await on.actions()).toEqual(["granted", "granted"])
+
+    await on.memberships.grant({ projectId: "p1", userId: "7", endDate: at(10) })
+    on.account.subscribe("sub_2", "cus_1", { ...metadata, user_id: "7" })
+    await on.send(on.account.pay("sub_2", "in_3", period(0, 90)))
+    await on.memberships.move({ ...member, to: "7" })
+    await on.send(on.account.refund("in_3"))
+    await on.send(on.account.cancel("sub_2", at(5) / 1000))
+    await forLife("7")
+
+    on.account.subscribe("sub_3", "cus_1", { ...metadata, user_id: "8" })
+    const days = Math.floor((last - at(0)) / 86_400_000) - 2
+    await on.send(on.account.pay("sub_3", "in_4", period(0, days)))
+    await on.memberships.extendAll({ projectId: "p1", by: "P3D", idempotencyKey: "1" })
+    await on.send(on.account.refund("in_4"))
+    await forLife("8")
+  })
+
   it("and no date that another customer has paid for the same member", async () => {
     const on = await paidOnce()
     on.account.subscribe("sub_2", "cus_2", metadata)
