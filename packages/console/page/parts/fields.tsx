@@ -229,6 +229,25 @@ export const dateOf = (fields: FormData, name: string): string | undefined => {
   return day === "" ? undefined : typedDate(day, textOf(fields, timeName(name)))
 }
 
+/** A membership's end: a date as above, or for life. */
+export const EndField = () => {
+  const [isForLife, setForLife] = useState(false)
+  return (
+    <>
+      {!isForLife && <DateField label="End" name="end" />}
+      <p>
+        <label>
+          <input type="checkbox" name="life" onInput={() => setForLife(!isForLife)} /> For life
+        </label>
+      </p>
+    </>
+  )
+}
+
+/** Returns a membership's end; `null` for life. */
+export const endIn = (fields: FormData): string | null =>
+  fields.has("life") ? null : requiredDateOf(fields, "end")
+
 /** Returns a required field's date. */
 export const requiredDateOf = (fields: FormData, name: string): string => {
   const date = dateOf(fields, name)

@@ -48,9 +48,16 @@ export const cappedOf = (count: number | undefined): string => {
   return count >= maxCounted ? "10,000+" : count.toLocaleString("en")
 }
 
-/** Returns the date and the minute, or the second, in UTC. */
+/** The end date for life, which changes and events keep. */
+export const lastDate = "9999-12-31T23:59:59.999Z"
+
+/** Returns the date and the minute, or the second, in UTC; an end date for life in words. */
 export const utcOf = (iso: string, isExact = false): string =>
-  iso.slice(0, isExact ? 19 : 16).replace("T", " ")
+  iso === lastDate ? "for life" : iso.slice(0, isExact ? 19 : 16).replace("T", " ")
+
+/** Says how many memberships for life would end, if there are any. */
+export const lifetimesOf = (count = 0): string =>
+  count === 0 ? "" : ` ${amountOf(count, "membership")} for life would end.`
 
 /** A time in UTC, to the minute or to the second. */
 export const Time = ({
@@ -68,12 +75,13 @@ export const Time = ({
     </time>
   )
 
-/** A time relative to now. */
-export const Ago = ({ iso }: { readonly iso: string }) => (
-  <time dateTime={iso} title={iso}>
-    {agoOf(Date.parse(iso) - now())}
-  </time>
-)
+/** A time relative to now; nothing for life. */
+export const Ago = ({ iso }: { readonly iso: string }) =>
+  iso === lastDate ? null : (
+    <time dateTime={iso} title={iso}>
+      {agoOf(Date.parse(iso) - now())}
+    </time>
+  )
 
 const tones = {
   good: ["active", "delivered", "enabled", "succeeded"],

@@ -8,7 +8,7 @@ import { Action, givenOf, textOf } from "../parts/action.tsx"
 import { DateField, ReasonField, TextField, requiredDateOf } from "../parts/fields.tsx"
 import { Paged, usePages } from "../parts/load.tsx"
 import { Table } from "../parts/screen.tsx"
-import { Time, amountOf } from "../parts/text.tsx"
+import { Time, amountOf, lifetimesOf } from "../parts/text.tsx"
 
 interface Props {
   readonly project: string
@@ -18,10 +18,14 @@ interface Props {
 /** Describes a dry run's result. */
 const effectOf = (
   total: number,
-  found: { readonly would_shorten?: number; readonly would_reactivate?: number },
+  found: {
+    readonly would_shorten?: number
+    readonly would_reactivate?: number
+    readonly would_end_lifetime?: number
+  },
 ): string => {
   const { would_reactivate = 0, would_shorten = 0 } = found
-  return `Of ${amountOf(total, "membership")}, ${would_shorten.toLocaleString("en")} would end earlier than now, and ${would_reactivate.toLocaleString("en")} would be active again.`
+  return `Of ${amountOf(total, "membership")}, ${would_shorten.toLocaleString("en")} would end earlier than now, and ${would_reactivate.toLocaleString("en")} would be active again.${lifetimesOf(found.would_end_lifetime)}`
 }
 
 /** Sets all memberships' end dates. */
@@ -43,7 +47,7 @@ export const ExtendAll = ({ onDone, project }: Props) => {
       check={async (fields) => {
         const { data, total } = await extend(fields, true)
         const shorter = (data.would_shorten ?? 0).toLocaleString("en")
-        return `${amountOf(total, "membership")} would get this end. ${shorter} of them end later now, and would be shortened.${previewOf(data.events)}`
+        return `${amountOf(total, "membership")} would get this end. ${shorter} of them end later now, and would be shortened.${lifetimesOf(data.would_end_lifetime)}${previewOf(data.events)}`
       }}
       run={async (fields) => {
         const { total } = await extend(fields, false)

@@ -8,7 +8,7 @@ import { previewOf } from "../lib/webhooks.ts"
 import { Action, givenOf, textOf } from "../parts/action.tsx"
 import { Author, Dates, deeds } from "../parts/audit.tsx"
 import { Distance } from "../parts/distance.tsx"
-import { DateField, ReasonField, requiredDateOf } from "../parts/fields.tsx"
+import { DateField, EndField, ReasonField, endIn, requiredDateOf } from "../parts/fields.tsx"
 import { Loaded, Paged, useLoad, usePages } from "../parts/load.tsx"
 import { ProjectScreen, ShortId } from "../parts/screen.tsx"
 import { Ago, Facts, State, Time, utcOf } from "../parts/text.tsx"
@@ -64,16 +64,16 @@ const Grant = (props: Props & { readonly label: string }) => (
     title={`${props.label}: ${props.member.user_id}`}
     confirm={props.label}
     run={async (fields) => {
-      const { data } = await api.memberships.grant({
+      await api.memberships.grant({
         ...props.member,
-        end_date: requiredDateOf(fields, "end"),
+        end_date: endIn(fields),
         reason: givenOf(fields, "reason"),
       })
-      return { message: `The membership ends ${utcOf(data.end_date, true)} UTC.` }
+      return { message: "The end is changed." }
     }}
     onDone={props.onDone}
   >
-    <DateField label="End" name="end" />
+    <EndField />
     <ReasonField />
   </Action>
 )
@@ -173,13 +173,19 @@ const Standing = ({ of }: { readonly of: Membership | null }) =>
   ) : (
     <>
       <State of={of.state} />
-      <span>
-        {of.state === "active" ? "ends" : "ended"} <Time iso={of.end_date} isExact /> UTC
-      </span>
-      <span>
-        <Distance iso={of.end_date} />
-        <Ago iso={of.end_date} />
-      </span>
+      {of.end_date === null ? (
+        <span>for life</span>
+      ) : (
+        <>
+          <span>
+            {of.state === "active" ? "ends" : "ended"} <Time iso={of.end_date} isExact /> UTC
+          </span>
+          <span>
+            <Distance iso={of.end_date} />
+            <Ago iso={of.end_date} />
+          </span>
+        </>
+      )}
     </>
   )
 
@@ -313,7 +319,9 @@ export const MemberScreen = ({
       sub={value !== undefined && <Standing of={value} />}
       actions={
         <>
-          {mayExtend && value && <Extend member={member} end={value.end_date} onDone={onDone} />}
+          {mayExtend && value?.end_date && (
+            <Extend member={member} end={value.end_date} onDone={onDone} />
+          )}
           {mayChange && value !== undefined && (
             <Grant
               member={member}

@@ -10,18 +10,16 @@ import { go, kindAsked, to } from "../lib/route.ts"
 import { Action, givenOf, textOf } from "../parts/action.tsx"
 import { Distance, soonDays } from "../parts/distance.tsx"
 import { useEnds } from "../parts/ends.tsx"
-import { DateField, ReasonField, SearchField, TextField, requiredDateOf } from "../parts/fields.tsx"
+import { EndField, ReasonField, SearchField, TextField, endIn } from "../parts/fields.tsx"
 import { Paged, Problem, useLoad, usePages, useSettled } from "../parts/load.tsx"
 import { Empty, ProjectScreen, Table } from "../parts/screen.tsx"
-import { Ago, State, Time } from "../parts/text.tsx"
+import { Ago, State, Time, lastDate } from "../parts/text.tsx"
 
 const pageSize = 100
 
 const typingPause = 200
 
 const dayMillis = 86_400_000
-
-const lastDate = "9999-12-31T23:59:59.999Z"
 
 const chips = ["All", "Active", "Ends in 7 days", "Expired"] as const
 
@@ -46,7 +44,7 @@ const Grant = ({ project }: Props) => {
         await api.memberships.grant({
           project_id: project,
           user_id: user,
-          end_date: requiredDateOf(fields, "end"),
+          end_date: endIn(fields),
           reason: givenOf(fields, "reason"),
         })
         return { message: `${user} is a member.` }
@@ -54,7 +52,7 @@ const Grant = ({ project }: Props) => {
       onDone={() => go("projects", project, "members", user)}
     >
       <TextField label="User" name="user" required maxLength={255} />
-      <DateField label="End" name="end" />
+      <EndField />
       <ReasonField />
     </Action>
   )
@@ -70,10 +68,12 @@ interface Asked {
 
 const collator = new Intl.Collator("en", { numeric: true })
 
+const endOf = ({ end_date }: Membership): string => end_date ?? lastDate
+
 /** Sorts a whole list. */
 const sorted = (data: ReadonlyArray<Membership>, order: Order): ReadonlyArray<Membership> => {
   const byUser = data.toSorted((a, b) => collator.compare(a.user_id, b.user_id))
-  return order === "user" ? byUser : byUser.toSorted((a, b) => a.end_date.localeCompare(b.end_date))
+  return order === "user" ? byUser : byUser.toSorted((a, b) => endOf(a).localeCompare(endOf(b)))
 }
 
 const inTime = (days: number): string => new Date(now() + days * dayMillis).toISOString()
@@ -100,6 +100,24 @@ const filterOf = ({ chip, order, prefix }: Asked) => {
   return chip === "Expired" ? { state: "expired" as const } : {}
 }
 
+/** Whether the API sorts active memberships by end. Its list lacks those for life. */
+const isByEnd = (asked: Asked): boolean => filterOf(asked).ending_before === lastDate
+
+/** Lists a page: active memberships in any order if they fit on it, because the console sorts them then. */
+const listed = async (
+  asked: Asked,
+  project_id: string,
+  after: string | undefined,
+  options: { readonly signal: AbortSignal },
+) => {
+  const page = { project_id, after, limit: pageSize }
+  if (after === undefined && isByEnd(asked)) {
+    const all = await api.memberships.list({ ...page, state: "active" }, options)
+    if (all.next === null) return all
+  }
+  return api.memberships.list({ ...page, ...filterOf(asked) }, options)
+}
+
 /** Whether the API sorts by either. */
 const hasBothOrders = ({ chip, prefix }: Asked): boolean => chip === "Active" && prefix === ""
 
@@ -117,11 +135,11 @@ const Row = ({ of, project }: Props & { readonly of: Membership }) => (
       <State of={of.state} />
     </td>
     <td>
-      <Time iso={of.end_date} />
+      <Time iso={endOf(of)} />
     </td>
     <td class="dim">
-      <Distance iso={of.end_date} />
-      <Ago iso={of.end_date} />
+      <Distance iso={endOf(of)} />
+      <Ago iso={endOf(of)} />
     </td>
   </tr>
 )
@@ -197,10 +215,7 @@ export const MembersScreen = ({ project }: Props) => {
       if (prefix !== "" && !userId.test(prefix)) {
         return Promise.resolve({ data: [], next: null })
       }
-      return api.memberships.list(
-        { project_id: project, after, limit: pageSize, ...filterOf(asked) },
-        { signal },
-      )
+      return listed(asked, project, after, { signal })
     },
     JSON.stringify([chip === "Active" ? order : "", chip, prefix]),
     true,
@@ -250,19 +265,23 @@ export const MembersScreen = ({ project }: Props) => {
         ))}
       </div>
       <Paged of={members}>
-        {(data, next) =>
-          data.length === 0 ? (
+        {(data, next) => {
+          const lacksSome = isByEnd(asked) && data.length < (ends.value?.active ?? 0)
+          return data.length === 0 && !lacksSome ? (
             <Nothing asked={asked} project={project} mayGrant={mayGrant} />
           ) : (
-            <Members
-              project={project}
-              of={data}
-              isWhole={next === null && members.back === undefined}
-              asked={asked}
-              onSort={setOrder}
-            />
+            <>
+              <Members
+                project={project}
+                of={data}
+                isWhole={next === null && members.back === undefined}
+                asked={asked}
+                onSort={setOrder}
+              />
+              {lacksSome && <p class="dim">This order has none for life.</p>}
+            </>
           )
-        }
+        }}
       </Paged>
     </ProjectScreen>
   )
