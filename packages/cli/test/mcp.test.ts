@@ -122,6 +122,17 @@ it("finds members, page after page", async () => {
   expect(history).toMatchObject({ data: [{ action: "granted" }] })
 })
 
+it("grants and imports memberships for life", async () => {
+  const { agent, json } = await connectToProject()
+  const { tools } = await agent.listTools()
+  const schemas = JSON.stringify(tools.filter(({ name }) => /grant|import/.test(name)))
+  expect(schemas.split('{"type":"null"}').length - 1).toBe(2)
+  await json("memberships_grant", { user_id: "1", end_date: null, confirm: true })
+  await json("memberships_import", { lines: [{ user_id: "2", end_date: null }], dry_run: false })
+  const life = { end_date: null }
+  expect(await json("memberships_list")).toMatchObject({ data: [life, life] })
+})
+
 describe("a change with a dry run", () => {
   it("is made only by dry_run: false, also with the same key", async () => {
     const { call, json } = await connectToProject()

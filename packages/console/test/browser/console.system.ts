@@ -175,6 +175,32 @@ it("does not extend what somebody else has changed meanwhile", () =>
     expect((await client().memberships.get(member)).data).toMatchObject({ end_date })
   }))
 
+it("grants memberships for life, lists them last, and says how many a date for all would end", () =>
+  visit("#/projects/empty/members", async (page) => {
+    const project_id = "empty"
+    const { memberships } = client()
+    await memberships.grant({ project_id, user_id: "2", end_date: endDate })
+    await page.reload()
+    await press(page, "Grant a membership")
+    await page.getByLabel("User", { exact: true }).fill("1")
+    await page.getByLabel("For life").check()
+    await inDialog(page, "Grant").click()
+    await heading(page, "1").waitFor()
+    await page.getByText("for life", { exact: true }).first().waitFor()
+    expect(await button(page, "Extend").count()).toBe(0)
+    expect((await memberships.get({ project_id, user_id: "1" })).data.end_date).toBeNull()
+    await goTo("#/projects/empty/members")
+    await page.getByRole("row", { name: /for life/ }).waitFor()
+    const users = page.locator("main tbody td:first-child")
+    expect(await users.allTextContents()).toEqual(["2", "1"])
+    await goTo("#/projects/empty")
+    await press(page, "Extend all")
+    await field(page, "end").fill("2050-01-01")
+    await confirm(page, "Dry run", "1 membership for life would end.")
+    await page.keyboard.press("Escape")
+    for (const user_id of ["1", "2"]) await memberships.end({ project_id, user_id })
+  }))
+
 it("extends all members after a dry run of the same date", () =>
   visit("#/projects/gym", async (page) => {
     const member = { project_id: "gym", user_id: "7002" }
