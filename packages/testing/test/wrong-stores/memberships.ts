@@ -253,6 +253,15 @@ export const wrongMembershipStores = wrongStores("MembershipStore", MembershipSt
         return Effect.andThen(Effect.ignore(kept), Effect.fail(conflict))
       }),
   }),
+  "can be expected after everybody has more time, and are capped at the last instant": ({
+    previewBulkExtension,
+  }) => ({
+    previewBulkExtension: (projectId, bulk) =>
+      Effect.map(previewBulkExtension(projectId, bulk), (preview) => ({
+        ...preview,
+        lifetimesEnded: 0,
+      })),
+  }),
   "says why it cannot be made, and so does its preview": ({ previewUndo }) => ({
     previewUndo: (projectId, target) => previewUndo(projectId, { ...target, madeAfter: longAgo }),
   }),
