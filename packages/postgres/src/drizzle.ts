@@ -1,6 +1,15 @@
 /** Tenure for [Drizzle](https://orm.drizzle.team). Generated from the migrations: `npm run generate`. */
 
-import { bigint, boolean, jsonb, pgSchema, pgView, text, timestamp } from "drizzle-orm/pg-core"
+import {
+  bigint,
+  boolean,
+  jsonb,
+  pgSchema,
+  pgView,
+  smallint,
+  text,
+  timestamp,
+} from "drizzle-orm/pg-core"
 
 /** Returns `membershipsCurrent` for a schema other than `tenure`. */
 export const membershipsCurrentIn = (schema: string) => {
@@ -19,6 +28,12 @@ export const membershipsCurrentIn = (schema: string) => {
     isActive: boolean("is_active").notNull(),
     /** The metadata: texts by name; an empty object without any. */
     metadata: jsonb("metadata").$type<Readonly<Record<string, string>>>().notNull(),
+    /** Whether the end date was given as a day. Then it is the end of that day in time_zone, unless that was changed. */
+    inDays: boolean("in_days").notNull(),
+    /** The day of the month that months count with, if the end date hides it. */
+    keptDay: smallint("kept_day"),
+    /** The time zone of the project: a name of IANA. */
+    timeZone: text("time_zone").notNull(),
   }).existing()
 }
 

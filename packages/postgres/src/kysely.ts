@@ -18,6 +18,12 @@ export interface MembershipsCurrent {
   readonly is_active: ReadOnly<boolean>
   /** The metadata: texts by name; an empty object without any. */
   readonly metadata: ReadOnly<Readonly<Record<string, string>>>
+  /** Whether the end date was given as a day. Then it is the end of that day in time_zone, unless that was changed. */
+  readonly in_days: ReadOnly<boolean>
+  /** The day of the month that months count with, if the end date hides it. */
+  readonly kept_day: ReadOnly<number | null>
+  /** The time zone of the project: a name of IANA. */
+  readonly time_zone: ReadOnly<string>
 }
 
 /**

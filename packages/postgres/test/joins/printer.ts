@@ -48,6 +48,8 @@ const types: Readonly<Record<string, Names>> = {
     typescript: "string",
     prisma: "BigInt",
   },
+  // Only the kept day, which may be missing.
+  smallint: { drizzle: "smallint(NAME)", typescript: "number | null", prisma: "Int? @db.SmallInt" },
   boolean: { drizzle: "boolean(NAME)", typescript: "boolean", prisma: "Boolean" },
   // Only the metadata.
   jsonb: {
@@ -80,14 +82,16 @@ const printed = async (name: string, code: string): Promise<string> => {
 /** Prints `tenure/drizzle`. */
 export const printDrizzle = ({ columns, comment }: Catalog): Promise<string> => {
   const fields = columns.map((column) => {
-    const type = namesOf(column).drizzle.replace("NAME", JSON.stringify(column.name))
-    return `/** ${column.comment} */\n${camelCase(column.name)}: ${type}.notNull(),`
+    const { drizzle, typescript } = namesOf(column)
+    const type = drizzle.replace("NAME", JSON.stringify(column.name))
+    const presence = typescript.endsWith("| null") ? "" : ".notNull()"
+    return `/** ${column.comment} */\n${camelCase(column.name)}: ${type}${presence},`
   })
   return printed(
     "drizzle.ts",
     `/** Tenure for [Drizzle](https://orm.drizzle.team). Generated from the migrations: \`npm run generate\`. */
 
-import { bigint, boolean, jsonb, pgSchema, pgView, text, timestamp } from "drizzle-orm/pg-core"
+import { bigint, boolean, jsonb, pgSchema, pgView, smallint, text, timestamp } from "drizzle-orm/pg-core"
 
 /** Returns \`membershipsCurrent\` for a schema other than \`tenure\`. */
 export const membershipsCurrentIn = (schema: string) => {
