@@ -16,6 +16,7 @@ import {
   UserId,
   changesOfUser,
   endCellsAt,
+  dayStartsOf,
   endCountsOf,
   endingPage,
   extendingActions,
@@ -175,12 +176,13 @@ export const makeReading = Effect.gen(function* () {
     }),
 
     countEnds: Effect.fnUntraced(function* (projectId, { change, days }) {
-      yield* findProject(projectId)
+      const { timeZone } = yield* findProject(projectId)
       const [clock] = yield* database.run(sql<{ readonly now: Date }>`
         SELECT date_trunc('milliseconds', statement_timestamp()) AS now
       `)
-      const cells = endCellsAt({ days }, clock?.now.getTime() ?? 0)
+      const cells = endCellsAt({ days }, clock?.now.getTime() ?? 0, timeZone)
       const bounds = `{${cells.bounds.join(",")}}`
+      const starts = `{${dayStartsOf(cells).join(",")}}`
       const endDate = change === undefined ? sql`paid_until` : dateAfter(sql, change)
       const counted = yield* database.run(sql<{ readonly cell: number; readonly members: number }>`
         SELECT width_bucket((extract(epoch FROM ${endDate}) * 1000)::float8, ${bounds}::text::float8[])
@@ -189,7 +191,9 @@ export const makeReading = Effect.gen(function* () {
         GROUP BY cell
       `)
       const extended = yield* database.run(sql<{ readonly day: number; readonly extended: number }>`
-        SELECT floor(extract(epoch FROM at) / 86400)::integer AS day, count(*)::integer AS extended
+        SELECT ${cells.days.first} - 1 + width_bucket(
+                 (extract(epoch FROM at) * 1000)::float8, ${starts}::text::float8[]) AS day,
+               count(*)::integer AS extended
         FROM subscription_changes
         WHERE account = ${projectId} AND ${sql.in("action", [...extendingActions])}
         GROUP BY day

@@ -106,6 +106,7 @@ export {
 export {
   cellOf,
   dayOf,
+  dayStartsOf,
   endCellsAt,
   endCountsOf,
   extendingActions,

@@ -8,6 +8,7 @@ import {
   type Extended,
   type UserId,
   changesOfUser,
+  type TimeZone,
   dayOf,
   extendingActions,
 } from "@tenure/core/store"
@@ -40,15 +41,15 @@ const placeOf = ({ count, number }: AuditTrail, cursor: AuditCursor): number => 
 // Reading so many takes a few milliseconds.
 const maxCounted = 100_000
 
-/** Counts the memberships that were extended by day, from the first day on whose rows are all kept and read. */
-export const countExtended = ({ count, rows }: AuditTrail): Extended => {
+/** Counts the extended memberships by day in a time zone, from the first day on whose rows are all kept and read. */
+export const countExtended = ({ count, rows }: AuditTrail, timeZone: TimeZone): Extended => {
   const byDay = new Map<number, number>()
   let read = 0
   let oldest = -Infinity
   for (const { action, at } of rows.newestFirst()) {
     if (read === maxCounted) break
     read++
-    oldest = dayOf(at)
+    oldest = dayOf(at, timeZone)
     if (extendingActions.has(action)) byDay.set(oldest, (byDay.get(oldest) ?? 0) + 1)
   }
   return { byDay, knownFrom: read < count ? oldest + 1 : -Infinity }

@@ -261,7 +261,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
   /** Counts ends, in turns with whatever else the process does. */
   const countEnds = Effect.fnUntraced(function* (projectId: ProjectId, query: EndsQuery) {
     const { now, project } = yield* projectAndNow(projectId)
-    const cells = endCellsAt(query, now.unix)
+    const cells = endCellsAt(query, now.unix, project.settings.timeZone)
     const inCell = new Map<number, number>()
     let counted = 0
     for (const endDate of project.members.endDates(query.change)) {
@@ -269,7 +269,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
       const cell = cellOf(cells, endDate)
       inCell.set(cell, (inCell.get(cell) ?? 0) + 1)
     }
-    return endCountsOf(cells, inCell, countExtended(project.history))
+    return endCountsOf(cells, inCell, countExtended(project.history, project.settings.timeZone))
   })
 
   return {

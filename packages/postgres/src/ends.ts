@@ -16,8 +16,11 @@ import {
   StoreUnavailable,
   cellOf,
   composeWith,
+  type TimeZone,
   dayOf,
+  dayStartsOf,
   endCellsAt,
+  storedTimeZone,
   endCountsOf,
   extendingActions,
 } from "@tenure/core/store"
@@ -43,7 +46,7 @@ import {
  * Without any, it returns one row that has none; no row if the project does not exist.
  */
 const readLog = (schema: string): string => `
-  SELECT ${millisOf("statement_timestamp()")} AS now, p.number, b.seq,
+  SELECT ${millisOf("statement_timestamp()")} AS now, p.number, p.time_zone, b.seq,
          ${wholeMillisOf("b.addition")} AS addition, ${millisOf("b.minimum")} AS minimum,
          (SELECT min(day) - date '1970-01-01' FROM ${schema}.audit_parts) AS first_part
   FROM ${schema}.projects p
@@ -55,6 +58,7 @@ const readLog = (schema: string): string => `
 interface LogRow {
   readonly now: Integer
   readonly number: Integer
+  readonly time_zone: string
   readonly seq: Integer | null
   readonly addition: Integer | null
   readonly minimum: Integer | null
@@ -133,11 +137,11 @@ const logParams = (cells: EndCells, composed: ReadonlyArray<OrderedAdjustment>) 
 }
 
 /**
- * Reads the newest `$2` audit rows in the project `$1`. Returns one row per day with the number of extended
- * memberships. The trail is long, and has no index by time, because each extension would write to it.
+ * Reads the newest `$2` audit rows in the project `$1`. Returns one row with the number of extended
+ * memberships for each of the days that begin at `$4`, of which `$5` is the first, and one for all earlier days. The trail is long, and has no index by time, because each extension would write to it.
  */
 const countExtended = (schema: string): string => `
-  SELECT floor(date_part('epoch', a.at) / 86400)::integer AS day, count(*) AS rows,
+  SELECT $5::integer - 1 + width_bucket(a.at, $4::timestamptz[]) AS day, count(*) AS rows,
          count(*) FILTER (WHERE a.action = ANY ($3::text[])) AS extended,
          min(a.id) AS first_id
   FROM (
@@ -158,13 +162,21 @@ interface ExtendedRow {
 // Reading this many takes about 100 ms.
 const maxRows = 100_000
 
+/** Returns the first whole day since a day in UTC, in a time zone. */
+const wholeDaySince = (day: number, timeZone: TimeZone): number => {
+  const since = day * 86_400_000
+  const there = dayOf(since, timeZone)
+  return dayOf(since - 1, timeZone) === there ? there + 1 : there
+}
+
 const toExtended = (
   rows: ReadonlyArray<ExtendedRow>,
-  firstPart: number,
-  today: number,
+  { first_part: firstPart, now }: Pick<LogRow, "first_part" | "now">,
+  timeZone: TimeZone,
 ): Extended => {
   const read = rows.reduce((sum, { rows: count }) => sum + Number(count), 0)
-  const firstKept = firstPart === today ? -Infinity : firstPart + 1
+  const isNew = firstPart === dayOf(Number(now))
+  const firstKept = isNew ? -Infinity : wholeDaySince(firstPart + 1, timeZone)
   const oldest = rows.reduce<ExtendedRow | undefined>(
     (before, row) =>
       before !== undefined && BigInt(before.first_id) < BigInt(row.first_id) ? before : row,
@@ -270,8 +282,10 @@ export const makeCountEnds = Effect.fnUntraced(function* ({
     concurrency: number,
   ) {
     const rows = yield* execute<LogRow>(sql.log, [textParam(projectId)], options)
-    const [{ first_part: firstPart, now, number }] = yield* rowsOfProject(projectId, rows)
-    const cells = endCellsAt({ days }, Number(now))
+    const [first] = yield* rowsOfProject(projectId, rows)
+    const { now, number } = first
+    const timeZone = storedTimeZone(first.time_zone)
+    const cells = endCellsAt({ days }, Number(now), timeZone)
     const composed = composeWith(rows.flatMap(toComposed), change)
     const project = bigintParam(BigInt(number))
     const params = [project, instantsParam(cells.bounds)]
@@ -281,14 +295,20 @@ export const makeCountEnds = Effect.fnUntraced(function* ({
         : execute<CellRow>(sql.count, [...params, ...logParams(cells, composed)], options)
     const reading = execute<ExtendedRow>(
       sql.extended,
-      [project, integerParam(maxRows), textsParam([...extendingActions])],
+      [
+        project,
+        integerParam(maxRows),
+        textsParam([...extendingActions]),
+        instantsParam(dayStartsOf(cells)),
+        integerParam(cells.days.first),
+      ],
       options,
     )
     const [counted, extended] = yield* Effect.all([counting, reading], { concurrency })
     return endCountsOf(
       cells,
       new Map(counted.map(({ cell, members }) => [cell, Number(members)])),
-      toExtended(extended, firstPart, dayOf(cells.now)),
+      toExtended(extended, first, timeZone),
     )
   })
 

@@ -620,7 +620,7 @@ export const membershipOperations = declareOperations({
   /**
    * Count memberships by end date
    *
-   * Returns the number of active memberships in a project, and the number ending on each day in UTC,
+   * Returns the number of active memberships in a project, and the number ending on each day in its time zone,
    * counted at this moment. It reads all memberships, so a server counts for one request at a time, and
    * equal requests share one count; if too many different ones wait, it responds with 503.
    */

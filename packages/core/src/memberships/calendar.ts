@@ -206,6 +206,14 @@ const endOfLocalDay = (midnight: number, zone: TimeZone): EndDate | undefined =>
   return EndDate.is(end) ? end : undefined
 }
 
+/** Returns how many days after 1970-01-01 an instant is in a time zone. */
+export const dayNumberAt = (instant: number, zone: TimeZone): number =>
+  Math.floor(toLocal(instant, zone) / dayMillis)
+
+/** Returns the first instant of a day in a time zone, in milliseconds since the epoch. */
+export const startOfDayNumber = (day: number, zone: TimeZone): number =>
+  startOfDay(day * dayMillis, zone)
+
 /** Returns the first instant after a day in a time zone. */
 export const endOfDay = (day: Day, zone: TimeZone): EndDate =>
   EndDate(startOfDay(Date.parse(day) + dayMillis, zone))

@@ -1,18 +1,17 @@
-/** Counts memberships by the UTC day they end on: the rule for all stores. */
+/** Counts memberships by the day they end on in the project's time zone: the rule for all stores. */
 
 import * as Effect from "effect/Effect"
 import { InvalidInput } from "../base/errors.ts"
 import { readArgument } from "../base/input.ts"
 import * as Setting from "../base/setting.ts"
 import { earliestInstant, latestInstant, parseInstant } from "../base/time.ts"
+import { type TimeZone, dayNumberAt, startOfDayNumber, utc } from "./calendar.ts"
 import type { BulkChange } from "./end-date.ts"
 
 const dayMillis = 86_400_000
 
-/** Returns how many days after 1970-01-01 an instant is, in UTC. */
-export const dayOf = (instant: number): number => Math.floor(instant / dayMillis)
-
-const startOf = (day: number): number => day * dayMillis
+/** Returns how many days after 1970-01-01 an instant is, by default in UTC. */
+export const dayOf = (instant: number, zone = utc): number => dayNumberAt(instant, zone)
 
 const firstDay = dayOf(earliestInstant)
 const lastDay = dayOf(latestInstant)
@@ -23,7 +22,7 @@ const parseDay = (text: unknown): number | undefined => {
   return instant === undefined ? undefined : dayOf(instant)
 }
 
-const formatDay = (day: number): string => new Date(startOf(day)).toISOString().slice(0, 10)
+const formatDay = (day: number): string => new Date(day * dayMillis).toISOString().slice(0, 10)
 
 /** The counted days, the first and the last one included. */
 export interface DayRange {
@@ -36,9 +35,9 @@ const daysAhead = 45
 const maxDays = 400
 
 /** The days around an instant, if none are asked for. */
-const daysAround = (now: number): DayRange => ({
-  first: Math.max(firstDay, dayOf(now) - daysBack),
-  last: Math.min(lastDay, dayOf(now) + daysAhead),
+const daysAround = (today: number): DayRange => ({
+  first: Math.max(firstDay, today - daysBack),
+  last: Math.min(lastDay, today + daysAhead),
 })
 
 const dayFormat = "an existing day such as 2027-01-31"
@@ -87,6 +86,10 @@ export interface EndCells {
   /** In milliseconds since the epoch. */
   readonly now: number
   readonly days: DayRange
+  /** Each day's first instant, and that of the day after the last one. */
+  readonly starts: ReadonlyMap<number, number>
+  /** The day of `now`. */
+  readonly today: number
   /**
    * Each cell's beginning but the first's, in ascending order. An end date's cell is the number of
    * bounds up to it.
@@ -99,14 +102,38 @@ const soonMillis = 7 * dayMillis
 /** Memberships with an end date after now are active. */
 const firstActive = (now: number): number => now + 1
 
-/** Divides time for a count. */
-export const endCellsAt = ({ days }: Pick<EndsQuery, "days">, now: number): EndCells => {
-  const range = days ?? daysAround(now)
-  const bounds = new Set([firstActive(now), now + soonMillis])
-  for (const day of [dayOf(now), dayOf(now) + 1]) bounds.add(startOf(day))
-  for (let day = range.first; day <= range.last + 1; day++) bounds.add(startOf(day))
-  return { now, days: range, bounds: [...bounds].toSorted((one, other) => one - other) }
+/**
+ * Divides time for a count.
+ *
+ * @param timeZone - the project's
+ */
+export const endCellsAt = (
+  { days }: Pick<EndsQuery, "days">,
+  now: number,
+  timeZone: TimeZone = utc,
+): EndCells => {
+  const today = dayOf(now, timeZone)
+  const range = days ?? daysAround(today)
+  const starts = new Map<number, number>()
+  const addDay = (day: number) => starts.set(day, startOfDayNumber(day, timeZone))
+  for (const day of [today, today + 1]) addDay(day)
+  for (let day = range.first; day <= range.last + 1; day++) addDay(day)
+  const bounds = new Set([firstActive(now), now + soonMillis, ...starts.values()])
+  return {
+    now,
+    days: range,
+    starts,
+    today,
+    bounds: [...bounds].toSorted((one, other) => one - other),
+  }
 }
+
+/** Returns the first instants of the counted days in order, and of the day after the last one. */
+export const dayStartsOf = ({ days, starts }: EndCells): ReadonlyArray<number> =>
+  Array.from(
+    { length: days.last - days.first + 2 },
+    (_, index) => starts.get(days.first + index) ?? NaN,
+  )
 
 /** Returns an end date's cell. */
 export const cellOf = ({ bounds }: Pick<EndCells, "bounds">, endDate: number): number => {
@@ -122,7 +149,7 @@ export const cellOf = ({ bounds }: Pick<EndCells, "bounds">, endDate: number): n
 
 /** The memberships that end on a day. */
 export interface DayEnds {
-  /** In the form `YYYY-MM-DD`, in UTC. */
+  /** In the form `YYYY-MM-DD`, in the project's time zone. */
   readonly day: string
   /** How many memberships end on this day, or have ended. */
   readonly ends: number
@@ -163,7 +190,7 @@ export interface Extended {
  * @param inCell - the number of end dates in each cell; none for a missing cell
  */
 export const endCountsOf = (
-  { bounds, days, now }: EndCells,
+  { bounds, days, now, starts, today }: EndCells,
   inCell: ReadonlyMap<number, number>,
   extended: Extended,
 ): EndCounts => {
@@ -175,6 +202,7 @@ export const endCountsOf = (
   }
   const within = (from: number, to: number): number =>
     (before.get(to) ?? 0) - (before.get(from) ?? 0)
+  const startOf = (day: number): number => starts.get(day) ?? NaN
   const endsOn = (day: number): number => within(startOf(day), startOf(day + 1))
   const expired = before.get(firstActive(now)) ?? 0
   return {
@@ -182,7 +210,7 @@ export const endCountsOf = (
     total,
     active: total - expired,
     expired,
-    endsToday: endsOn(dayOf(now)),
+    endsToday: endsOn(today),
     endsIn7Days: within(firstActive(now), now + soonMillis),
     days: Array.from({ length: days.last - days.first + 1 }, (_, index) => {
       const day = days.first + index

@@ -542,10 +542,10 @@ const extensionOfAll: Setting.Setting<
   read: (given) => (isGoal(given) ? bulkGoal.fromHost(copyOwn(given)) : absent),
 }
 
-/** A count by the UTC day memberships end on. */
+/** A count by the day memberships end on, in the project's time zone. */
 export const endsCount = input(projectPath, {
   /**
-   * The first day in UTC, such as `"2027-01-31"`. By default, 59 days before `to`, or 14 days before
+   * The first day, such as `"2027-01-31"`. By default, 59 days before `to`, or 14 days before
    * today without `to`.
    */
   from: Setting.optional(dayText),

@@ -498,10 +498,13 @@ export class Memberships extends Context.Service<
      * with its new end date. Fails with `InvalidEndDate`, `EndDateNotInFuture`, `MembershipNotFound` or
      * `EndDateConflict`.
      *
-     * With `by`, the membership ends later by a duration, added in UTC: a day missing from a month
-     * becomes its last day. Such a call needs an idempotency key or the expected end date, because a
-     * repetition would extend again.
+     * With `by`, the membership ends later by a duration, by the calendar of the project's time zone: a
+     * day missing from a month becomes its last day, and comes back in the next month that has it. Such a
+     * call needs an idempotency key or the expected end date, because a repetition would extend again.
      *
+     * @param membership.through - in place of a date: the last whole day, such as `"2027-01-31"`. Months
+     *   count by that day then, and the last day of a month stays the last
+     * @param membership.timeZone - the IANA time zone for `through` and `by`; by default, the project's
      * @param membership.mode - whether a membership with a later end date is set, too (`"set"`, the
      *   default), or left as it is (`"neverShorten"`): then nothing is recorded or published
      * @param membership.expectedEndDate - if given, only a membership with this end date is changed: if

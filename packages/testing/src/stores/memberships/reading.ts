@@ -18,6 +18,7 @@ import {
   type PreviewedChange,
   type ProjectId,
   Reason,
+  TimeZone,
   UserId,
   UserIdPrefix,
   WebhookId,
@@ -31,7 +32,7 @@ import { countDays, dayChanges } from "../days.ts"
 import type { StoreTests } from "../declare.ts"
 import { disable } from "../outbox/steps.ts"
 import { addWebhook, createProjects, dayMillis, expectFailure, times } from "../steps.ts"
-import { nowhere, prepared } from "./every-change.ts"
+import { changeZone, nowhere, prepared } from "./every-change.ts"
 
 const { change, date, sequenceOf } = Fixture
 const { in2027, in2028, in2029, manyKindsOfUser, context, p1, p2, u1, u2, u3 } = Fixture
@@ -444,6 +445,27 @@ export const countingEndsTests = ({ describe, test }: StoreTests): void => {
       expect(counts.days).toHaveLength(60)
       expect(counts.days[14]?.day).toBe(new Date(counts.at).toISOString().slice(0, 10))
       expectEndCounts(counts, endDates)
+    })
+
+    test("counts by the project's day, in a zone whose days have 23 to 25 hours, too", function* () {
+      const store = yield* MembershipStore
+      yield* store.createProject(p1, context)
+      yield* changeZone(store, change(p1), TimeZone("Europe/Berlin"))
+      // The ends of 27 and 28 March, between which the clocks are put forward, and the instants before them.
+      const ends = ["2027-03-27T23:00:00.000Z", "2027-03-28T22:00:00.000Z"].map(date)
+      for (const [index, end] of ends.entries()) {
+        for (const [which, endDate] of [end, EndDate(end - 1)].entries()) {
+          const userId = UserId(`${index}${which}`)
+          yield* store.grant({ ...change(p1), userId, endDate })
+        }
+      }
+      const days = rangeOf(date("2027-03-27T00:00:00.000Z"), date("2027-03-29T00:00:00.000Z"))
+      const counted = (yield* store.countEnds(p1, { ...unasked, days })).days
+      expect(counted.map(({ day, ends: count }) => [day, count])).toEqual([
+        ["2027-03-27", 1],
+        ["2027-03-28", 2],
+        ["2027-03-29", 1],
+      ])
     })
 
     test("counts the days that are asked for, also at both ends of time", function* () {
