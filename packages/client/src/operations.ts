@@ -1094,7 +1094,7 @@ export interface Operations {
       options?: CallOptions,
     ) => Promise<Counted<BulkExtensionUndoing>>
 
-    /** Returns the number of active memberships in a project, and the number ending on each day in UTC, counted at this moment. It reads all memberships, so a server counts for one request at a time, and equal requests share one count; if too many different ones wait, it responds with 503. `GET /v2/projects/{project_id}/ends` */
+    /** Returns the number of active memberships in a project, and the number ending on each day in its time zone, counted at this moment. It reads all memberships, so a server counts for one request at a time, and equal requests share one count; if too many different ones wait, it responds with 503. `GET /v2/projects/{project_id}/ends` */
     readonly ends: (
       input: {
         /** The project's id. */

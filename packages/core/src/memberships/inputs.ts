@@ -595,6 +595,7 @@ const ofAny = { projectId: false }
 const goal = {
   endDate: "extend",
   by: "extend_by",
+  through: true,
   mode: ["never_shorten", 'mode: "neverShorten"'],
 } as const
 
@@ -622,7 +623,7 @@ export const membershipNames: Noun = {
     import: [
       namesOf(imported, {
         ...changing,
-        memberships: { userId: true, endDate: true, metadata: true },
+        memberships: { userId: true, endDate: true, through: true, timeZone: true, metadata: true },
       }),
       origin,
     ],

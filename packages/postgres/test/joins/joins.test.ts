@@ -277,6 +277,9 @@ describe("the declarations", () => {
         endDate: farEnd,
         isActive: true,
         metadata: {},
+        inDays: false,
+        keptDay: null,
+        timeZone: "UTC",
       })
       for (const query of queries) await expectLittle(query, 2)
       expect(queries.length).toBeGreaterThanOrEqual(4)
