@@ -344,9 +344,11 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
         extension,
         (project, from, now): Result.Result<Event | EndsLater, EndDateConflict> => {
           const { endDate, expectedEndDate, expectedForm, projectId, userId } = extension
-          const current = { projectId, userId, endDate: from, ...project.members.form(userId) }
-          const conflict = endDateConflict(current, expectedEndDate, expectedForm)
-          if (conflict !== undefined) return Result.fail(conflict)
+          if (expectedEndDate !== undefined) {
+            const current = { projectId, userId, endDate: from, ...project.members.form(userId) }
+            const conflict = endDateConflict(current, expectedEndDate, expectedForm)
+            if (conflict !== undefined) return Result.fail(conflict)
+          }
           const later = laterOf(from, extension)
           if (later !== undefined) return Result.succeed(later)
           setDate(project, extension, changeTime(extension.at, now.unix))

@@ -101,7 +101,12 @@ const readRows = (
   const which = keyIn(source)
   for (const row of rows) {
     const key = row[which]
-    const read = row.setting.read(ownOf(given, key), key, source)
+    const value = ownOf(given, key)
+    if (value === undefined && row.missing !== undefined) {
+      decoded[row.name] = row.missing.value
+      continue
+    }
+    const read = row.setting.read(value, key, source)
     if (Result.isFailure(read)) return Result.fail(read.failure)
     decoded[row.name] = read.success
   }
@@ -253,17 +258,17 @@ export function chosenBy(
     return { other, name, wire: wireNameOf(name, other.fields[name] ?? {}) }
   })
   const all = [one, ...others]
-  const chosen = (isGiven: (choice: (typeof choices)[number]) => boolean): AnyInput =>
-    choices.find(isGiven)?.other ?? one
+  const chosen = (given: object, key: "name" | "wire"): AnyInput => {
+    for (const choice of choices) if (ownOf(given, choice[key]) !== undefined) return choice.other
+    return one
+  }
   return {
     ...one,
     fields: Object.assign({}, ...all.map(({ fields }) => fields)),
     wireNames: [...new Set(all.flatMap(({ wireNames }) => wireNames))],
     alternatives: all,
-    fromHost: (given) => chosen(({ name }) => ownOf(given, name) !== undefined).fromHost(given),
-    fromRequest: (path, given, source) =>
-      chosen(({ wire }) => Object.hasOwn(given, wire)).fromRequest(path, given, source),
-    fingerprintOf: (decoded) =>
-      chosen(({ name }) => ownOf(decoded, name) !== undefined).fingerprintOf(decoded),
+    fromHost: (given) => chosen(given, "name").fromHost(given),
+    fromRequest: (path, given, source) => chosen(given, "wire").fromRequest(path, given, source),
+    fingerprintOf: (decoded) => chosen(decoded, "name").fingerprintOf(decoded),
   }
 }

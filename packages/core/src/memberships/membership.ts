@@ -215,14 +215,16 @@ export class MoveConflict extends TaggedError("MoveConflict") {}
 
 /** Returns the error for an unexpected current end date. */
 export const endDateConflict = (
-  { endDate, projectId, userId, ...form }: MembershipEnd & DateForm,
+  current: MembershipEnd & DateForm,
   expected: EndDate | undefined,
   expectedForm?: DateForm,
-): EndDateConflict | undefined =>
-  (expected === undefined || expected === endDate) &&
-  (expectedForm === undefined || isSameForm(form, expectedForm))
+): EndDateConflict | undefined => {
+  const { endDate, projectId, userId } = current
+  return (expected === undefined || expected === endDate) &&
+    (expectedForm === undefined || isSameForm(current, expectedForm))
     ? undefined
     : new EndDateConflict({ projectId, userId, currentEndDate: endDate })
+}
 
 /** An extension in the mode `neverShorten` changed nothing, because the membership ends later. */
 export interface EndsLater {
