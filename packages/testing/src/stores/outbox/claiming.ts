@@ -211,9 +211,9 @@ const leaseTests = ({ advance, test }: StoreTests): void => {
     const { outbox, webhook } = yield* preparedWebhook
     yield* outbox.publish(event(p1))
     const first = yield* theClaim
-    yield* advance(leaseMillis - 1000)
+    yield* advance(leaseMillis - 10_000)
     expect(yield* claims()).toEqual([])
-    yield* advance(1000)
+    yield* advance(10_000)
     expect(yield* settle(first, delivered)).toBe("Lapsed")
     const second = yield* theClaim
     expect(second).toMatchObject({ event: first.event, attemptNumber: 2 })
@@ -228,10 +228,10 @@ const leaseTests = ({ advance, test }: StoreTests): void => {
     expect(yield* nextDue).toBeUndefined()
     yield* outbox.publish(event(p1))
     const one = yield* theClaim
-    expect(yield* nextDue).toBeGreaterThan(leaseMillis - 5000)
+    expect(yield* nextDue).toBeGreaterThan(leaseMillis - 10_000)
     expect(yield* nextDue).toBeLessThanOrEqual(leaseMillis)
     yield* settle(one, retry(10_000))
-    expect(yield* nextDue).toBeGreaterThan(5000)
+    expect(yield* nextDue).toBeGreaterThan(0)
     expect(yield* nextDue).toBeLessThanOrEqual(10_000)
   })
 }
