@@ -20,7 +20,7 @@ const inProject = (kind: string, path: string): string => {
 /** The kind of an id in a path's data: its last part but one names it. */
 const kindAt = (path: string): string => {
   if (/\/api-keys/.test(path)) return "key"
-  if (/\/events(\/|\?|$)/.test(path)) return inProject("event", path)
+  if (/\/(events|bulk-extensions)(\/|\?|$)/.test(path)) return inProject("event", path)
   return /\/(webhooks|health)(\/|\?|$)/.test(path) ? inProject("webhook", path) : "uuid"
 }
 
@@ -98,6 +98,10 @@ export class Names {
     if (Array.isArray(value)) return value.map((item: unknown) => this.hideAll(item, path, field))
     if (typeof value === "object" && value !== null) {
       if ("token" in value && "id" in value) this.valuesOf("issued").push(String(value.id))
+      // A bulk extension has the id of its event.
+      if ("extend_by" in value && "id" in value) {
+        this.valuesOf(inProject("bulk", path)).push(String(value.id))
+      }
       return Object.fromEntries(
         Object.entries(value).map(([name, item]) => [name, this.hideAll(item, path, name)]),
       )

@@ -94,6 +94,30 @@ const wrongTime = pick(
 const futureTime = mostly(future.chain(timeAt), fc.oneof(past.chain(timeAt), wrongTime), 12)
 const anyTime = mostly(fc.oneof(future, past).chain(timeAt), wrongTime, 12)
 
+/** Last days, many of them at the end of a month or at a change of clocks. */
+const lastDay = mostly(
+  pick(
+    ...words(
+      '"2098-01-31" "2098-01-30" "2098-01-28" "2098-02-28" "2096-02-29" "2098-03-29" "2098-04-30"',
+    ),
+  ),
+  pick(...words('"2000-01-01" "9999-12-30" "9999-12-31" "0000-01-01" "2098-02-29" 7 null')),
+  12,
+)
+const zone = mostly(
+  pick(
+    ...words('"UTC" "Europe/Berlin" "asia/kathmandu" "Pacific/Apia" "America/Sao_Paulo" "Etc/GMT"'),
+  ),
+  pick('"+01:00"', '"Nowhere"', "null", '"__proto__"'),
+  12,
+)
+const duration = mostly(
+  pick(...words('"P1M" "P1M" "P1M" "P3M" "P1Y" "P1W" "P1D" "PT1H" "P1M1D" "P1MT1H" "P7000Y"')),
+  pick('"P"', '"P0D"', '"-P1M"', "1"),
+  20,
+)
+const fixed = mostly(pick('"P1D"', '"P1D"', '"PT1H"', '"P4W"'), pick('"P1M"', '"P1DT"', "1"), 12)
+
 /** A JSON object, whose members may be left out. */
 const object = (
   fields: Readonly<Record<string, Text>>,
@@ -147,10 +171,21 @@ const list = (cursor: string, more: Readonly<Record<string, Text>> = {}): Text =
   })
 }
 
-const importLine = object({ user_id: user.map((id) => JSON.stringify(id)), end_date: anyTime })
+const importLine = object(
+  { user_id: user.map((id) => JSON.stringify(id)), end_date: anyTime },
+  { through: lastDay, time_zone: zone },
+)
+const lineEnd = fc.oneof(
+  fc
+    .oneof(future, past)
+    .chain(timeAt)
+    .map((time) => `"end_date":${time}`),
+  pick('"end_date":null', '"through":"2098-02-28"', '"through":"2098-01-30"'),
+  pick('"through":"2098-03-31","time_zone":"Europe/Berlin"'),
+)
 const validLine = fc
-  .tuple(fc.integer({ min: 1, max: 12 }), fc.oneof(future, past).chain(timeAt))
-  .map(([id, time]) => ({ id, text: `{"user_id":"${id}","end_date":${time}}` }))
+  .tuple(fc.integer({ min: 1, max: 12 }), lineEnd)
+  .map(([id, end]) => ({ id, text: `{"user_id":"${id}",${end}}` }))
 const importBody = mostly(
   fc
     .uniqueArray(validLine, { selector: ({ id }) => id, maxLength: 6 })
@@ -165,6 +200,8 @@ interface Template {
   readonly path: Text
   readonly body: Text
   readonly type: Text
+  /** Whether it usually has an idempotency key of its own. */
+  readonly isOnce?: boolean
 }
 
 const get = (weight: number, where: Text): Template => send(weight, "GET", where)
@@ -182,6 +219,9 @@ const send = (
   body,
   type: body === none ? none : pick(type ?? "application/json"),
 })
+
+/** A change that needs an idempotency key, unless something else makes it safe to repeat. */
+const once = (template: Template): Template => ({ ...template, isOnce: true })
 
 /** A path whose parts are texts and what generates them. */
 const path = (...parts: ReadonlyArray<string | Text>): Text =>
@@ -240,6 +280,75 @@ const templates: ReadonlyArray<Template> = [
     object({ extend: date, mode: pick('"never_shorten"') }),
   ),
   send(
+    8,
+    "PATCH",
+    member("/extend"),
+    object(
+      { through: lastDay },
+      { time_zone: zone, expected_end_date, dry_run: truth, events, reason, mode: pick('"set"') },
+    ),
+  ),
+  once(
+    send(
+      12,
+      "PATCH",
+      member("/extend"),
+      object(
+        { extend_by: duration },
+        {
+          from: pick('"end"', '"now"', '"later"', '"no"'),
+          time_zone: zone,
+          expected_end_date,
+          dry_run: truth,
+          reason,
+        },
+      ),
+    ),
+  ),
+  send(
+    3,
+    "PATCH",
+    within("/memberships/extend"),
+    object(
+      { through: lastDay },
+      {
+        time_zone: zone,
+        mode: pick('"set"', '"never_shorten"', '"never_shorten"'),
+        dry_run: truth,
+        extend: date,
+      },
+    ),
+  ),
+  once(
+    send(
+      3,
+      "PATCH",
+      within("/memberships/extend"),
+      object({ extend_by: fixed }, { dry_run: truth, time_zone: zone }),
+    ),
+  ),
+  get(2, within("/bulk-extensions", list("none"))),
+  send(
+    3,
+    "POST",
+    within("/bulk-extensions/", nth("bulk-P", 4), "/undo"),
+    object({}, { dry_run: truth, reason }),
+  ),
+  get(
+    3,
+    within(
+      "/ends",
+      pick(
+        "",
+        "?through=2098-01-31",
+        "?through=2098-01-31&time_zone=Asia/Kathmandu&mode=never_shorten",
+        "?time_zone=UTC",
+        "?through=9999-12-31",
+        "?extend_by=P1D",
+      ),
+    ),
+  ),
+  send(
     5,
     "POST",
     hooks,
@@ -268,11 +377,7 @@ const templates: ReadonlyArray<Template> = [
     within(""),
     object(
       {
-        time_zone: mostly(
-          pick('"UTC"', '"Europe/Berlin"', '"asia/kathmandu"'),
-          pick('"+01:00"', '"Nowhere"', "null"),
-          6,
-        ),
+        time_zone: zone,
       },
       { reason, dry_run: truth },
     ),
@@ -301,6 +406,13 @@ const templates: ReadonlyArray<Template> = [
   ),
   get(3, member()),
   send(6, "PUT", member(), object({ end_date: anyTime }, { reason, metadata, dry_run: isDry })),
+  send(
+    5,
+    "PUT",
+    member(),
+    object({ through: lastDay }, { time_zone: zone, end_date: pick("null"), metadata }),
+  ),
+  send(1, "PUT", member(), pick('{"end_date":null}')),
   send(4, "PATCH", member(), object({ metadata }, { reason })),
   send(3, "DELETE", member(mostly(none, pick("?erase=true", "?erase=false", "?erase=1"), 3))),
   get(4, member("/history", list("cursor-history-P"))),
@@ -431,6 +543,12 @@ const idempotencyKey = mostly(
   6,
 )
 
+const ownKey = mostly(
+  fc.nat(39).map((index) => `once-${index}`),
+  none,
+  12,
+)
+
 const otherMethod = pick("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 const otherType = pick(
   "application/json; charset=utf-8",
@@ -456,9 +574,22 @@ const change: fc.Arbitrary<Change> = mostly<Change>(
   14,
 )
 
-const request = ({ body, method, path: where, type }: Template): fc.Arbitrary<Step> =>
+const request = ({
+  body,
+  isOnce = false,
+  method,
+  path: where,
+  type,
+}: Template): fc.Arbitrary<Step> =>
   fc
-    .record({ where, type, body, authorization, idempotencyKey, changed: change })
+    .record({
+      where,
+      type,
+      body,
+      authorization,
+      idempotencyKey: isOnce ? ownKey : idempotencyKey,
+      changed: change,
+    })
     .map((made): Step => {
       const sentType = made.changed.type ?? made.type
       return {
