@@ -31,6 +31,7 @@ import {
   type UserId,
   bulkActions,
   completeEvent,
+  formatBulkAnswer,
   formatGrantAnswer,
   endDateConflict,
   instantForm,
@@ -245,7 +246,10 @@ const make = Effect.gen(function* () {
       to: isByDuration ? undefined : bulk.endDate,
       bulk: { id: event.id, by: isByDuration ? bulk.by : undefined, total },
     } as const
-    return { total, event: yield* record(change, audited, noMetadata, String(total)) }
+    return {
+      total,
+      event: yield* record(change, audited, noMetadata, formatBulkAnswer(total, bulk)),
+    }
   })
 
   return MembershipStore.of({

@@ -172,6 +172,7 @@ export {
   EndingCursor,
   MembershipStore,
   endingPage,
+  formatBulkAnswer,
   formatGrantAnswer,
   positionOfCursor,
   type BulkExtension,

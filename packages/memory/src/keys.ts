@@ -67,7 +67,12 @@ export const makeMemoryApiKeyStore = (state: State): ApiKeyStore["Service"] => {
     ping: Effect.void,
 
     add: (key, context) =>
-      state.answers.change(context.idempotency, undefined, add(key, context), ({ id }) => id),
+      state.answers.change(
+        context.idempotency,
+        undefined,
+        add(key, context),
+        ({ id }, given = id) => given,
+      ),
 
     find: (digest) => Effect.sync(() => find(digest)),
 

@@ -44,6 +44,7 @@ import {
   endCountsOf,
   endDateConflict,
   endingPage,
+  formatBulkAnswer,
   formatGrantAnswer,
   instantForm,
   isSameForm,
@@ -61,6 +62,7 @@ import { addRow, countExtended, readAuditPage } from "./audit-trail.ts"
 import { makeMemoryExpiryStore } from "./expiry.ts"
 import { type Project, membershipOf, metadataOf, summaryOf } from "./projects.ts"
 import {
+  type AnswerOf,
   type State,
   addAuditRow,
   createProject,
@@ -226,7 +228,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
   const change = <A, E>(
     changed: Change & { readonly userId: UserId },
     apply: (project: Project, from: EndDate, now: Moment) => Result.Result<A, E>,
-    answerOf?: (value: A) => string,
+    answerOf?: AnswerOf<A>,
   ) =>
     state.answers.change(
       changed.idempotency,
@@ -247,7 +249,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
   const changeProject = <A>(
     { idempotency, projectId }: Change,
     apply: (project: Project, now: Moment) => A,
-    answerOf?: (value: A) => string,
+    answerOf?: AnswerOf<A>,
   ) =>
     state.answers.change(
       idempotency,
@@ -330,7 +332,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
           const metadata = metadataOf(project.members, granted.userId)
           return { metadata, event: publishChange(state, project, granted, now, metadata) }
         },
-        ({ metadata }) => formatGrantAnswer(granted.at, metadata),
+        ({ metadata }, given = formatGrantAnswer(granted.at, metadata)) => given,
       ).pipe(Effect.map((result) => (isReplayedResponse(result) ? result : result.event))),
 
     import: (imported) =>
@@ -356,7 +358,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
           const metadata = metadataOf(project.members, userId)
           return Result.succeed(record(project, extension, entry, now, metadata))
         },
-        (result) => (isEndsLater(result) ? String(result.endDate) : ""),
+        (result, given = "") => (isEndsLater(result) ? String(result.endDate) : given),
       ),
 
     extendAll: (extension) =>
@@ -387,7 +389,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
           }
           return { total, event: record(project, extension, entry, now) }
         },
-        ({ total }) => String(total),
+        ({ total }, given = formatBulkAnswer(total, extension.bulk)) => given,
       ),
 
     undoBulkExtension: (undo) =>
@@ -410,7 +412,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
           } as const
           return { total: project.members.size(), event: record(project, undo, entry, now) }
         }),
-        ({ total }) => String(total),
+        ({ total }, given = String(total)) => given,
       ),
 
     bulkExtensions: (projectId, { after, limit }) =>

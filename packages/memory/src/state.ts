@@ -79,6 +79,9 @@ export interface IdempotencyLimits {
   readonly millis: number
 }
 
+/** Returns the part of a change's result to keep for a replay, usually what the key gives. */
+export type AnswerOf<A> = (value: A, given: string | undefined) => string
+
 /** All owners' responses. */
 interface IdempotencyTable {
   /** Returns the answer to a request, or fails if the key came with another request. */
@@ -90,13 +93,13 @@ interface IdempotencyTable {
    * is always made.
    *
    * @param projectId - the response is deleted with this project
-   * @param answerOf - returns the part to keep for a replay
+   * @param answerOf - by default, what the key gives
    */
   readonly change: <A, E>(
     idempotency: IdempotencyKey | undefined,
     projectId: ProjectId | undefined,
     change: Effect.Effect<A, E>,
-    answerOf?: (value: A) => string,
+    answerOf?: AnswerOf<A>,
   ) => Effect.Effect<A | ReplayedResponse, E | IdempotencyMismatch>
   /** Deletes a purged project's responses. */
   readonly forget: (projectId: ProjectId) => void
@@ -142,14 +145,14 @@ const makeIdempotencyTable = ({ millis, perOwner }: IdempotencyLimits): Idempote
       idempotency: IdempotencyKey | undefined,
       projectId: ProjectId | undefined,
       change: Effect.Effect<A, E>,
-      answerOf: (value: A) => string = () => "",
+      answerOf: AnswerOf<A> = (_, given = "") => given,
     ) => {
       if (idempotency === undefined) return change
       const step = Effect.gen(function* () {
         const known = yield* find(idempotency, yield* Clock.currentTimeMillis)
         if (known !== undefined) return known
         const value = yield* change
-        keep(idempotency, projectId, idempotency.answer ?? answerOf(value))
+        keep(idempotency, projectId, answerOf(value, idempotency.answer))
         return value
       })
       // Nothing comes between the search for the key and the change.

@@ -106,7 +106,7 @@ export const extendAll = (schema: string, idempotency: KeyClause): string => `
     `CASE $11 WHEN '${bulkChangeNames.set}' THEN '${bulkActions.set}' WHEN '${bulkChangeNames.neverShorten}' THEN '${bulkActions.neverShorten}' ELSE '${bulkActions.extendBy}' END`,
     "event_id::text",
     extendBy,
-  )},${publishChange(schema, "changed")}${idempotency.keeping("changed", "total::text")}
+  )},${publishChange(schema, "changed")}${idempotency.keeping("changed", `concat_ws(' ', total, ${millisOf("to_date")})`)}
   SELECT seq, total, (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed
 `
 

@@ -297,7 +297,7 @@ const extendedIf = (schema: string): string => {
   )`
 }
 
-const laterDate = `CASE WHEN ends_later THEN ${millisOf("from_date")}::text ELSE '' END`
+const laterDate = `CASE WHEN ends_later THEN ${millisOf("from_date")}::text END`
 
 /**
  * Sets end dates where memberships have the expected dates, or do not end later. Returns a row for each
@@ -338,7 +338,7 @@ export const extendIf = (schema: string, idempotency: KeyClauseOfEach): string =
     FROM found WHERE (from_date <> expected_date) IS NOT TRUE AND from_date IS NOT NULL
   ),
   changed AS (SELECT * FROM answered WHERE NOT ends_later),
-  ${auditAndPublish(schema, "changed", "extended")}${idempotency.keeping("answered", laterDate)}
+  ${auditAndPublish(schema, "changed", "extended")}${idempotency.keeping("answered", undefined, laterDate)}
   SELECT n::integer, seq, metadata, CASE WHEN from_date IS NULL THEN ${millisOf("expected_date")}
               WHEN from_date <> expected_date THEN ${millisOf("from_date")} END AS conflicting_date,
          CASE WHEN keeps_later AND from_date > to_date THEN ${millisOf("from_date")} END AS later_date,

@@ -32,7 +32,7 @@ import {
   unrepeatable,
 } from "./extensions.ts"
 import type { BulkGoal, bulkExtension, bulkExtensionsPage, undoing } from "./inputs.ts"
-import type { BulkExtended, Change } from "./store.ts"
+import { type BulkExtended, type Change, parseBulkAnswer } from "./store.ts"
 
 /** The arguments to extend all memberships in a project. */
 export type ExtendingAll = HostInputOf<typeof bulkExtension> & Repeatable
@@ -94,14 +94,14 @@ export const makeBulkChanges = (
 ) => {
   const { hooks, store } = services
 
-  /** Reports a change to all memberships. Returns their count. */
+  /** Reports a change to all memberships. Returns their count, and a replay's end date. */
   const report = (
     changed: Pick<Change, "idempotency">,
     result: BulkExtended | ReplayedResponse,
-  ): Effect.Effect<number> =>
+  ): Effect.Effect<Pick<BulkResult, "endDate" | "total">> =>
     isReplayedResponse(result)
-      ? Effect.as(notifyReplay(changed, result), Number(result.answer))
-      : Effect.as(hooks.event(result.event), result.total)
+      ? Effect.as(notifyReplay(changed, result), parseBulkAnswer(result.answer))
+      : Effect.as(hooks.event(result.event), { total: result.total })
 
   /** Returns a dry run's result. */
   const tried = Effect.fnUntraced(function* (
@@ -146,7 +146,9 @@ export const makeBulkChanges = (
       const result = yield* endDate === undefined
         ? extend
         : onceOrInFuture(services, change, endDate, extend)
-      return { endDate, total: yield* report(context, result) }
+      const reported = yield* report(context, result)
+      // A replay has the date of the first response, even if the project has another time zone by now.
+      return { total: reported.total, endDate: reported.endDate ?? endDate }
     }),
 
     undoBulkExtension: Effect.fnUntraced(function* (
@@ -164,7 +166,8 @@ export const makeBulkChanges = (
         return yield* tried(trial, yield* store.previewUndo(projectId, target), event)
       }
       const result = yield* store.undoBulkExtension({ ...change, ...target, event })
-      return { total: yield* report(context, result) }
+      const { total } = yield* report(context, result)
+      return { total }
     }),
 
     bulkExtensions: ({ projectId, ...page }: Decoded<typeof bulkExtensionsPage>) =>

@@ -23,7 +23,13 @@ import type {
   BulkPreview,
 } from "./bulk-extension.ts"
 import type { PreviewPublication } from "./dry-run.ts"
-import type { BulkChange, BulkMode, DateForm, EndDate, OptionalForm } from "./end-date.ts"
+import {
+  type BulkChange,
+  type BulkMode,
+  type DateForm,
+  EndDate,
+  type OptionalForm,
+} from "./end-date.ts"
 import type { EndCounts, EndsQuery } from "./ends.ts"
 import type { DecideAnnouncement } from "./expiry.ts"
 import type {
@@ -163,9 +169,10 @@ export interface Move extends Ending, MovedMembership {
  *
  * A change with an idempotency key stores the key in the same step. If the key is stored already,
  * nothing changes: the change returns `ReplayedResponse`, or fails with `IdempotencyMismatch` if the
- * key came with another fingerprint. The replayed response is a bulk change's total, the end date in
- * milliseconds if an extension left it, `formatGrantAnswer` after a grant, and empty otherwise. If the
- * key has an `answer`, that is the response instead. A failing change keeps no key. A change waiting
+ * key came with another fingerprint. The replayed response is the end date in milliseconds if an
+ * extension left that. Otherwise it is the key's `answer`, or without one: `formatBulkAnswer` after a
+ * bulk extension, its total after undoing one, `formatGrantAnswer` after a grant, and empty after other
+ * changes. A failing change keeps no key. A change waiting
  * too long for another with its key fails with `IdempotencyInProgress`. Keys are kept for at least 24
  * hours.
  *
@@ -535,6 +542,21 @@ export interface ExpiryStore {
  */
 export const formatGrantAnswer = (at: number, metadataJson: string): string =>
   `${at} ${metadataJson}`
+
+/** Formats a bulk extension's answer: the number of memberships, and the end date if it has one. */
+export const formatBulkAnswer = (total: number, bulk: BulkChange): string =>
+  bulk.mode === "extendBy" ? String(total) : `${total} ${bulk.endDate}`
+
+/** Parses text from `formatBulkAnswer`, and the total of an undone bulk extension. */
+export const parseBulkAnswer = (
+  answer: string,
+): { readonly total: number; readonly endDate: EndDate | undefined } => {
+  const [total, endDate] = answer.split(" ")
+  return {
+    total: Number(total),
+    endDate: endDate === undefined ? undefined : EndDate(Number(endDate)),
+  }
+}
 
 /** Parses text from `formatGrantAnswer`. */
 export const parseGrantAnswer = (

@@ -450,8 +450,9 @@ export interface KeyClauseOfEach {
    * Common table expressions, after others, which store the keys for the rows in `source`.
    *
    * @param answer - an expression for the data that the responses need
+   * @param instead - an expression for what takes the place of a given answer, too, unless it is NULL
    */
-  readonly keeping: (source: string, answer?: string) => string
+  readonly keeping: (source: string, answer?: string, instead?: string) => string
 }
 
 /**
@@ -471,10 +472,11 @@ const eachPartOf = (schema: string, first: number): KeyClauseOfEach => ({
   keeping: (
     source,
     answer = "''",
+    instead = "NULL",
   ) => `${clearing(schema, "USING asked a", "k.owner = a.owner AND k.key = a.key")},
   kept AS (
     INSERT INTO ${schema}.idempotency_keys (owner, key, project_number, fingerprint, response)
-    SELECT owner, key, project_number, fingerprint, coalesce(response, ${answer})
+    SELECT owner, key, project_number, fingerprint, coalesce(${instead}, response, ${answer})
     FROM ${afterClearing}, ${source}
     ORDER BY owner COLLATE "C", key COLLATE "C"
   )`,

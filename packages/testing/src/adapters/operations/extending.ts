@@ -440,6 +440,30 @@ const durationTests = (test: ServerTest): void => {
     }
   })
 
+  test("through a day answers a repetition as the first time, even in another time zone, and if a later date is left", async (fixture) => {
+    const { operate } = fixture
+    await operate("PATCH", project, { time_zone: "America/New_York" })
+    const day = { through: "2098-01-31" }
+    const end = "2098-02-01T05:00:00.000Z"
+    const calls = [
+      [extendOne, day, end],
+      [extendOne, { ...day, mode: "never_shorten" }, end],
+      [extendOne, { through: "2090-01-31", mode: "never_shorten" }, end],
+      [extendAll, day, end],
+      [extendAll, { ...day, mode: "never_shorten" }, end],
+    ] as const
+    const makeAll = async () => {
+      for (const [index, [path, body, new_end_date]] of calls.entries()) {
+        const response = await extend(fixture, path, body, `day ${index}`)
+        const total = path === extendOne ? 1 : 3
+        expectSuccess(response, { total, data: { new_end_date } })
+      }
+    }
+    await makeAll()
+    await operate("PATCH", project, { time_zone: "Asia/Tokyo" })
+    await makeAll()
+  })
+
   test("by a day or in a time zone fails if that is invalid or has no use, and changes nothing", async (fixture) => {
     const day = { through: "2098-01-31" }
     const refused: ReadonlyArray<readonly [body: object, problem: string]> = [

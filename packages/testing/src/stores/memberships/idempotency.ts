@@ -3,9 +3,11 @@
 import { expect } from "@effect/vitest"
 import { isReplayedResponse } from "@tenure/core/internal"
 import {
+  EndDate,
   type IdempotencyKey,
   type MembershipStore,
   type ProjectId,
+  formatBulkAnswer,
   formatGrantAnswer,
   metadataJson,
   replayedResponse,
@@ -143,17 +145,32 @@ export const onceTests = (on: StoreTests): void => {
       expect(yield* counts).toEqual(writesOf(name))
     })
 
-    test("returns the total of the bulk extension that was made, also if it is recalled", function* (world) {
+    test("returns the total and the date of the bulk extension that was made, also if it is recalled", function* (world) {
       const { store } = world
       const key = idempotency()
       const bulk = { ...common(key), bulk: { endDate: in2028, mode: "set" } } as const
       expect(yield* store.recall(key, p1)).toBeUndefined()
       yield* store.extendAll(bulk)
       yield* store.end({ ...change(p1), userId: u2 })
-      expect(yield* store.extendAll({ ...bulk, ...change(p1) })).toEqual(replayedResponse("2"))
-      expect(yield* store.recall(key, p1)).toEqual(replayedResponse("2"))
+      const replayed = replayedResponse(formatBulkAnswer(2, bulk.bulk))
+      expect(yield* store.extendAll({ ...bulk, ...change(p1) })).toEqual(replayed)
+      expect(yield* store.recall(key, p1)).toEqual(replayed)
       const other = { ...key, fingerprint: "another" }
       yield* expectFailure("IdempotencyMismatch", store.recall(other, p1))
+    })
+
+    test("returns the later date that an extension has left, whatever the answer is otherwise", function* (world) {
+      const { store } = world
+      yield* store.extend({ ...change(p1), userId: u1, endDate: in2028 })
+      for (const [endDate, left] of [
+        [EndDate(in2028 - 1), String(in2028)],
+        [EndDate(in2028 + 1), "an answer"],
+      ] as const) {
+        const key = { ...idempotency(), answer: "an answer" }
+        const extension = { ...common(key), userId: u1, endDate, mode: "neverShorten" } as const
+        yield* store.extend(extension)
+        expect(yield* store.extend(extension)).toEqual(replayedResponse(left))
+      }
     })
 
     test("returns when a grant was made, and the metadata that it has left or set", function* (world) {
