@@ -14,6 +14,7 @@ import {
   type EndsLater,
   type EventId,
   type Grant,
+  type GrantIfAbsent,
   IdempotencyInProgress,
   type Import,
   type Membership,
@@ -29,6 +30,7 @@ import {
   type ProjectId,
   ProjectNotFound,
   type UserId,
+  alreadyMember,
   bulkActions,
   completeEvent,
   formatBulkAnswer,
@@ -69,6 +71,10 @@ const isSame = (found: MovedMembership | undefined, expected: MovedMembership | 
   found?.endDate === expected?.endDate &&
   isSameForm(found ?? instantForm, expected ?? instantForm) &&
   metadataJson(found?.metadata ?? noMetadata) === metadataJson(expected?.metadata ?? noMetadata)
+
+/** Returns a grant's answer for repetitions. */
+const answerOf = (change: Grant, metadata: Metadata): string =>
+  formatGrantAnswer({ ...change, metadata: metadataJson(metadata), isLeft: false })
 
 const make = Effect.gen(function* () {
   const sql = yield* PgClient.PgClient
@@ -281,8 +287,27 @@ const make = Effect.gen(function* () {
     grant: Effect.fnUntraced(function* (change: Grant) {
       yield* lockAccount(change.projectId)
       const granted = Effect.flatMap(set(change, change, "granted"), ({ metadata, sequence }) =>
-        publish(change, sequence, metadata, formatGrantAnswer(change.at, metadataJson(metadata))),
+        publish(change, sequence, metadata, answerOf(change, metadata)),
       )
+      return yield* unlessMade(change, granted)
+    }, inOneStep),
+
+    grantIfAbsent: Effect.fnUntraced(function* (change: GrantIfAbsent) {
+      const { at, idempotency, isFinal, projectId, userId } = change
+      yield* lockAccount(projectId)
+      const granted = Effect.gen(function* () {
+        const found = yield* lockSubscription(projectId, userId)
+        if (found === undefined) {
+          const { metadata, sequence } = yield* set(change, change, "granted")
+          return yield* publish(change, sequence, metadata, answerOf(change, metadata))
+        }
+        const left = alreadyMember(found)
+        if (idempotency === undefined || !isFinal) return left
+        const metadata = metadataJson(found.metadata)
+        const answer =
+          idempotency.answer ?? formatGrantAnswer({ ...found, at, metadata, isLeft: true })
+        return (yield* database.keep({ ...idempotency, answer }, projectId)) ?? left
+      })
       return yield* unlessMade(change, granted)
     }, inOneStep),
 

@@ -261,6 +261,8 @@ export interface Extended {
   readonly events?: EventsPreview
   /** A time in UTC, with milliseconds. */
   readonly new_end_date: string
+  /** After an extension with `create`: whether the membership was created. */
+  readonly created?: boolean
   /** After an extension by a duration: the same date; null for a membership for life, which stays so. */
   readonly end_date?: string | null
 }
@@ -273,6 +275,23 @@ export interface FeedEvent {
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
   readonly data: unknown
+}
+
+export interface Granted {
+  /** The host's own user id. Neither . nor .. */
+  readonly user_id: string
+  /** Null for life. */
+  readonly end_date: string | null
+  /** The last whole day, if the end date was given as a day, and ends one in the project's time zone. */
+  readonly through: string | null
+  /** The day that months count with, if the end date does not tell it: 30 after 30 January and a month. */
+  readonly kept_day: number | null
+  /** Whether the end date is over. */
+  readonly state: "active" | "expired"
+  /** A membership's metadata: an object with at most 16 texts by name. Texts have 1 to 255 characters. Names have 1 to 40 letters, digits and _.-, a letter first. */
+  readonly metadata: Readonly<Record<string, string>>
+  /** After a grant with `if_absent`: whether the membership was created, and not left as it was. */
+  readonly created?: boolean
 }
 
 export interface Identity {
@@ -1008,7 +1027,7 @@ export interface Events {
 /** The client: an object for each resource, with a method for each operation. */
 export interface Operations {
   readonly memberships: {
-    /** Sets a membership's end date, even if it has expired. `new_end_date` is the end date afterwards: with the mode `never_shorten`, it may be later than `extend`. `PATCH /v2/projects/{project_id}/memberships/{user_id}/extend` */
+    /** Sets a membership's end date, even if it has expired. `new_end_date` is the end date afterwards: with the mode `never_shorten`, it may be later than `extend`. With `create`, a user without a membership gets one. `PATCH /v2/projects/{project_id}/memberships/{user_id}/extend` */
     readonly extend: (
       input: {
         /** The project's id. */
@@ -1019,6 +1038,8 @@ export interface Operations {
         readonly extend?: number | string | undefined
         /** If given, the membership is changed only if it has this end date; null for one for life. */
         readonly expected_end_date?: number | string | null | undefined
+        /** If true, a user without a membership gets one, as if it ended now; `created` tells. Needs the role `operator`. Not with `expected_end_date`. */
+        readonly create?: boolean | undefined
         /** If true, nothing is changed. The response is the same as without it. */
         readonly dry_run?: boolean | undefined
         /** If true, a dry run also returns the webhook notifications the request would send. */
@@ -1162,7 +1183,7 @@ export interface Operations {
       options?: CallOptions,
     ) => Promise<Success<Membership>>
 
-    /** Creates a membership, or sets an existing one's end date. Needs the role `operator`. `PUT /v2/projects/{project_id}/memberships/{user_id}` */
+    /** Creates a membership, or sets an existing one's end date. With `if_absent`, an existing one stays as it is. Needs the role `operator`. `PUT /v2/projects/{project_id}/memberships/{user_id}` */
     readonly grant: (
       input: {
         /** The project's id. */
@@ -1175,13 +1196,15 @@ export interface Operations {
         readonly metadata?: Readonly<Record<string, string>> | undefined
         /** The reason, in 1 to 500 characters. The audit trail and the event keep it. */
         readonly reason?: string | undefined
+        /** If true, a membership that exists stays as it is, even an expired one. `created` tells. */
+        readonly if_absent?: boolean | undefined
         /** A day of the calendar, without a time zone. */
         readonly through?: string | undefined
         /** The IANA time zone in which days begin and months count. Default: the project's. */
         readonly time_zone?: string | undefined
       },
       options?: CallOptions,
-    ) => Promise<Success<Membership>>
+    ) => Promise<Success<Granted>>
 
     /** Changes a membership's metadata, and leaves its end date. Needs the role `operator`. `PATCH /v2/projects/{project_id}/memberships/{user_id}` */
     readonly update: (
@@ -1630,7 +1653,7 @@ export interface Operations {
 export const fields: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   memberships: {
     "PATCH /v2/projects/{project_id}/memberships/{user_id}/extend":
-      "extend project_id user_id extend expected_end_date dry_run events reason mode extend_by time_zone from through",
+      "extend project_id user_id extend expected_end_date create dry_run events reason mode extend_by time_zone from through",
     "PATCH /v2/projects/{project_id}/memberships/extend":
       "extendAll project_id extend dry_run events reason mode extend_by through time_zone",
     "GET /v2/projects/{project_id}/bulk-extensions": "bulkExtensions project_id limit after",
@@ -1642,7 +1665,7 @@ export const fields: Readonly<Record<string, Readonly<Record<string, string>>>> 
       "list project_id limit after state user_ids prefix ending_before",
     "GET /v2/projects/{project_id}/memberships/{user_id}": "get project_id user_id",
     "PUT /v2/projects/{project_id}/memberships/{user_id}":
-      "grant project_id user_id end_date metadata reason through time_zone",
+      "grant project_id user_id end_date metadata reason if_absent through time_zone",
     "PATCH /v2/projects/{project_id}/memberships/{user_id}":
       "update project_id user_id metadata reason",
     "DELETE /v2/projects/{project_id}/memberships/{user_id}": "end project_id user_id erase",

@@ -48,6 +48,7 @@ export {
 export type { Metadata, MetadataPatch } from "./memberships/metadata.ts"
 export type { EventsPreview, PreviewedWebhook } from "./memberships/dry-run.ts"
 export type { ExtensionResult } from "./memberships/extensions.ts"
+export type { GrantResult } from "./memberships/memberships.ts"
 export type { DayEnds, EndCounts } from "./memberships/ends.ts"
 export type { EndingPage } from "./memberships/store.ts"
 export type { PromisedServices, Promises } from "./promises.ts"

@@ -24,6 +24,7 @@ import {
   type EndsLater,
   type EndsQuery,
   type Event,
+  type Grant,
   type Membership,
   MembershipNotFound,
   type MembershipStore,
@@ -37,6 +38,7 @@ import {
   type UndoTarget,
   type UserId,
   adjustmentOf,
+  alreadyMember,
   bulkActions,
   cellOf,
   changeTime,
@@ -218,6 +220,13 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
     audit(project, changed, { action, userId, from, to: endDate })
   }
 
+  /** Grants a membership, and publishes it. */
+  const grantOne = (project: Project, granted: Grant, now: Moment) => {
+    grant(project, granted, granted, "granted", now)
+    const metadata = metadataOf(project.members, granted.userId)
+    return { metadata, event: publishChange(state, project, granted, now, metadata) }
+  }
+
   const nameOf = (keyId: ApiKeyId | undefined): string | undefined =>
     keyId && state.keys.get(keyId)?.name
 
@@ -327,13 +336,35 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
     grant: (granted) =>
       changeProject(
         granted,
-        (project, now) => {
-          grant(project, granted, granted, "granted", now)
-          const metadata = metadataOf(project.members, granted.userId)
-          return { metadata, event: publishChange(state, project, granted, now, metadata) }
-        },
-        ({ metadata }, given = formatGrantAnswer(granted.at, metadata)) => given,
+        (project, now) => grantOne(project, granted, now),
+        ({ metadata }) => formatGrantAnswer({ ...granted, metadata, isLeft: false }),
       ).pipe(Effect.map((result) => (isReplayedResponse(result) ? result : result.event))),
+
+    grantIfAbsent: (granted) => {
+      const { at, idempotency, isFinal, projectId, userId } = granted
+      const attempt = Effect.gen(function* () {
+        const { now, project } = yield* projectAndNow(projectId)
+        const found = membershipOf(project, userId)
+        if (found === undefined) {
+          const { event, metadata } = grantOne(project, granted, now)
+          return {
+            answer: formatGrantAnswer({ ...granted, metadata, isLeft: false }),
+            result: event,
+          }
+        }
+        const result = alreadyMember(found)
+        // What fails keeps no key.
+        if (!isFinal) return yield* Effect.fail(result)
+        const metadata = metadataJson(found.metadata)
+        return { answer: formatGrantAnswer({ ...found, at, metadata, isLeft: true }), result }
+      })
+      return state.answers
+        .change(idempotency, projectId, attempt, ({ answer }) => answer)
+        .pipe(
+          Effect.map((made) => (isReplayedResponse(made) ? made : made.result)),
+          Effect.catchTag("AlreadyMember", (left) => Effect.succeed(left)),
+        )
+    },
 
     import: (imported) =>
       changeProject(imported, (project, now) => {

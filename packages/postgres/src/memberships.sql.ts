@@ -6,6 +6,7 @@ import {
   EndDate,
   type Extension,
   type Grant,
+  type GrantIfAbsent,
   type Import,
   type Membership,
   type Metadata,
@@ -15,6 +16,7 @@ import {
   UserId,
   metadataFromJson,
   storedTimeZone,
+  defaultProjectSettings,
   metadataJson,
   maxPreviewed,
 } from "@tenure/core/store"
@@ -103,12 +105,23 @@ const jsonIfGiven = ({ metadata }: { readonly metadata?: Metadata | undefined })
 export const grantParams = (grants: ReadonlyArray<Grant>) => [
   ...paramsOfEach(grants),
   textsParam(grants.map(jsonIfGiven)),
+  textsParam(grants.map(({ timeZone = defaultProjectSettings.timeZone }) => timeZone)),
 ]
 
-/** The common table expression `project` for a batch: locks the projects `$1`. */
-const lockedProjects = (schema: string): string => `
+/** The parameters for `grantIfAbsent`. */
+export const grantIfAbsentParams = (grants: ReadonlyArray<GrantIfAbsent>) => [
+  ...grantParams(grants),
+  flagsParam(grants.map(({ isFinal }) => isFinal)),
+]
+
+/**
+ * The common table expression `project` for a batch: locks the projects `$1`.
+ *
+ * @param further - more columns to read
+ */
+const lockedProjects = (schema: string, further = ""): string => `
   project AS MATERIALIZED (
-    SELECT ${projectColumns} FROM ${schema}.projects WHERE id = ANY ($1)
+    SELECT ${projectColumns}${further} FROM ${schema}.projects WHERE id = ANY ($1)
     -- All statements lock projects in the same order, too, and before memberships.
     ORDER BY id
     FOR NO KEY UPDATE
@@ -136,6 +149,16 @@ export const updateEndingColumns = (schema: string, seq: string, endDate: string
   return `ending_generation = ${generation}, ending_lower_bound = ${lowerBound}`
 }
 
+/** Inserts the memberships in `asked`. The parameter is that of `grantedRows`. */
+const insertedRows = (schema: string, seq: string): string => `
+    INSERT INTO ${schema}.memberships AS m (project_number, user_id, end_date, in_days, kept_day, date_set_at, seq, next_check_at, ending_generation, ending_lower_bound, metadata)
+    SELECT p.number, a.user_id, a.to_date, a.in_days, a.kept_day, ${changeTimeSql("a.at")}, ${seq}, ${nextCheckOf(schema, "a.to_date")}, ${newEndingColumns("a.to_date")},
+           a.metadata
+    FROM asked a
+    JOIN project p ON p.id = a.project_id
+    ORDER BY p.id, a.user_id COLLATE "C"
+    ON CONFLICT (project_number, user_id) DO UPDATE`
+
 /**
  * The common table expression `granted`: it creates the memberships in `asked`, or sets their end dates and,
  * unless it is NULL, their metadata. `project` has the locked projects.
@@ -144,14 +167,7 @@ export const updateEndingColumns = (schema: string, seq: string, endDate: string
  *   project's
  */
 const grantedRows = (schema: string, seq: string): string => `
-  granted AS (
-    INSERT INTO ${schema}.memberships AS m (project_number, user_id, end_date, in_days, kept_day, date_set_at, seq, next_check_at, ending_generation, ending_lower_bound, metadata)
-    SELECT p.number, a.user_id, a.to_date, a.in_days, a.kept_day, ${changeTimeSql("a.at")}, ${seq}, ${nextCheckOf(schema, "a.to_date")}, ${newEndingColumns("a.to_date")},
-           a.metadata
-    FROM asked a
-    JOIN project p ON p.id = a.project_id
-    ORDER BY p.id, a.user_id COLLATE "C"
-    ON CONFLICT (project_number, user_id) DO UPDATE
+  granted AS (${insertedRows(schema, seq)}
     SET end_date = excluded.end_date, in_days = excluded.in_days, kept_day = excluded.kept_day,
         date_set_at = ${dateSetAtSql({
           endDate: "excluded.end_date",
@@ -419,38 +435,104 @@ export const findUnlockedParams = (changes: ReadonlyArray<DateChange>) => [
   textsParam(changes.map(({ userId }) => userId)),
 ]
 
-/** The text that `formatGrantAnswer` writes, in SQL. */
-const grantAnswer = `${millisOf("at")} || ' ' || coalesce(metadata, '{}')`
+/**
+ * The text that `formatGrantAnswer` writes, in SQL.
+ *
+ * @param isLeft - an expression for whether nothing was changed
+ */
+const grantAnswer = (isLeft: string): string =>
+  `${millisOf("at")} || ' ' || ${millisOf("to_date")} || CASE WHEN in_days THEN ' day ' ELSE ' instant ' END
+    || coalesce(kept_day::text, '-') || ' ' || time_zone || CASE WHEN ${isLeft} THEN ' left ' ELSE ' granted ' END
+    || coalesce(metadata, '{}')`
 
 /**
- * Creates memberships, or sets the end dates of existing ones. Returns the position, from 1, and the number
- * of deliveries where the project exists.
+ * The common table expression `counted`: it counts the new memberships in `granted`. When a member's round
+ * ends, the project goes on to the next one, too.
+ *
+ * @param condition - on the rows `g`
  */
-export const grant = (schema: string, idempotency: KeyClauseOfEach): string => `
-  WITH ${requestedOfEach(idempotency, { types: ", $13::text[]", columns: ", metadata" })},
-  ${lockedProjects(schema)},
-  ${grantedRows(schema, "p.seq + 1")},
-  -- When a member's round ends, the project goes on to the next one, too.
+const countedGrants = (schema: string, condition = "true"): string => `
   counted AS (
     UPDATE ${schema}.projects p
     SET membership_count = p.membership_count + g.new_members,
         seq = CASE WHEN ${sequenceRound("g.seq")} > ${sequenceRound("p.seq")} THEN g.seq ELSE p.seq END
     FROM (
       SELECT project_number, count(*) FILTER (WHERE is_new) AS new_members, max(seq) AS seq
-      FROM granted GROUP BY project_number
+      FROM granted WHERE ${condition} GROUP BY project_number
     ) g
     WHERE p.number = g.project_number AND (g.new_members > 0 OR ${sequenceRound("g.seq")} > ${sequenceRound("p.seq")})
-  ),
+  )`
+
+const furtherOfGrant = {
+  types: ", $13::text[], $14::text[]",
+  columns: ", metadata, time_zone",
+}
+
+/**
+ * Creates memberships, or sets the end dates of existing ones. Returns the position, from 1, and the number
+ * of deliveries where the project exists.
+ */
+export const grant = (schema: string, idempotency: KeyClauseOfEach): string => `
+  WITH ${requestedOfEach(idempotency, furtherOfGrant)},
+  ${lockedProjects(schema)},
+  ${grantedRows(schema, "p.seq + 1")},
+  ${countedGrants(schema)},
   changed AS (
     SELECT a.project_id, a.user_id, a.to_date, a.at, a.request_id, a.key_id, a.event_id, a.event_type, a.head, a.reason,
-           a.n, g.project_number, g.seq, g.from_date, g.metadata${idempotency.columns}
+           a.n, a.in_days, a.kept_day, a.time_zone, g.project_number, g.seq, g.from_date, g.metadata${idempotency.columns}
     FROM asked a
     JOIN project p ON p.id = a.project_id
     JOIN granted g ON g.project_number = p.number AND g.user_id = a.user_id
   ),
-  ${auditAndPublish(schema, "changed", "granted")}${idempotency.keeping("changed", grantAnswer)}
+  ${auditAndPublish(schema, "changed", "granted")}${idempotency.keeping("changed", grantAnswer("false"))}
   SELECT n::integer, seq, metadata, (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed
 `
+
+/**
+ * Creates memberships for users without one. Returns a row where the project exists: the position, from 1,
+ * the number of deliveries and, if the user has a membership, that membership.
+ *
+ * An existing membership is written unchanged. So it is locked, and its date is the current one even if other
+ * transactions have changed it since the statement began. The key of a change without effect is stored only
+ * if `$15` says so.
+ */
+export const grantIfAbsent = (schema: string, idempotency: KeyClauseOfEach): string => {
+  const inProject = (expression: string): string =>
+    `(SELECT ${expression} FROM project p WHERE p.number = m.project_number)`
+  const { inDays, keptDay } = effectiveFormLocked(schema)
+  return `
+  WITH ${requestedOfEach(idempotency, {
+    types: `${furtherOfGrant.types}, $15::boolean[]`,
+    columns: `${furtherOfGrant.columns}, is_final`,
+  })},
+  ${lockedProjects(schema, ", time_zone")},
+  granted AS (${insertedRows(schema, "p.seq + 1")}
+    SET previous_end_date = m.previous_end_date
+    RETURNING m.project_number, user_id, (xmax = 0) AS is_new, seq, metadata,
+              ${inProject(effectiveDateLocked(schema))} AS to_date,
+              ${inProject(inDays)} AS in_days, ${inProject(keptDay)} AS kept_day
+  ),
+  ${countedGrants(schema, "is_new")},
+  found AS (
+    SELECT a.project_id, a.user_id, a.at, a.request_id, a.key_id, a.event_id, a.event_type, a.head, a.reason,
+           a.n, a.is_final, g.project_number, g.seq, g.is_new, g.to_date, NULL::timestamptz AS from_date, g.in_days, g.kept_day,
+           CASE WHEN g.is_new THEN a.time_zone ELSE p.time_zone END AS time_zone, g.metadata${idempotency.columns}
+    FROM asked a
+    JOIN project p ON p.id = a.project_id
+    JOIN granted g ON g.project_number = p.number AND g.user_id = a.user_id
+  ),
+  changed AS (SELECT * FROM found WHERE is_new),
+  answered AS (SELECT * FROM found WHERE is_new OR is_final),
+  ${auditAndPublish(schema, "changed", "granted")}${idempotency.keeping("answered", grantAnswer("NOT is_new"))}
+  SELECT n::integer, seq, (SELECT count(*) FROM delivered)::integer AS deliveries, metadata, user_id,
+         CASE WHEN NOT is_new THEN ${millisOf("to_date")} END AS end_date, in_days, kept_day, time_zone
+  FROM found
+`
+}
+
+/** A row from `grantIfAbsent`. Without an end date, the membership is new. */
+export type GrantedIfAbsentRow = ItemRow & Omit<MembershipRow, "metadata">
+
 /**
  * Creates memberships in a project, or sets the end dates if they exist. Returns one row with the number of
  * deliveries, if the project exists.

@@ -11,6 +11,7 @@ import {
   type Event,
   type Extension,
   type Grant,
+  type GrantIfAbsent,
   type Import,
   MembershipNotFound,
   type MembershipStore,
@@ -21,6 +22,7 @@ import {
   ProjectNotFound,
   StoreUnavailable,
   type Undo,
+  alreadyMember,
   completeEvent,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
@@ -155,7 +157,8 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
     previewPublication: statements.previewPublication(schema),
     listWithPrefix: statements.listMembershipsWithPrefix(schema),
     listOf: statements.listMembershipsOf(schema),
-    grant: withAndWithoutKeys(schema, statements.grant, 13),
+    grant: withAndWithoutKeys(schema, statements.grant, 14),
+    grantIfAbsent: withAndWithoutKeys(schema, statements.grantIfAbsent, 15),
     import: withAndWithoutKey(schema, statements.importAll, 13),
     extend: statements.extend(schema),
     extendInOrder: withAndWithoutKeys(schema, statements.extendInOrder, 12),
@@ -186,6 +189,16 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
     findUnlocked: sql.findGrantable,
     run: (grants: ReadonlyArray<Grant>, options) =>
       change<ItemRow>(pickFormOfEach(sql.grant, statements.grantParams(grants), grants), options),
+  })
+
+  const grantOneIfAbsent = yield* makeBatchedChanges(executor, {
+    owner: "conditional grants",
+    findUnlocked: sql.findGrantable,
+    run: (grants: ReadonlyArray<GrantIfAbsent>, options) =>
+      change<statements.GrantedIfAbsentRow>(
+        pickFormOfEach(sql.grantIfAbsent, statements.grantIfAbsentParams(grants), grants),
+        options,
+      ),
   })
 
   const extendOne = yield* makeBatchedChanges(executor, {
@@ -242,6 +255,16 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
       const { projectId } = granted
       const row = yield* grantOne(granted)
       return row === null ? yield* new ProjectNotFound({ projectId }) : eventOf(granted, row)
+    }, changeOnce),
+
+    grantIfAbsent: Effect.fnUntraced(function* (granted: GrantIfAbsent) {
+      const { projectId } = granted
+      const row = yield* grantOneIfAbsent(granted)
+      if (row === null) return yield* new ProjectNotFound({ projectId })
+      const { metadata = null } = row
+      const found = { ...row, metadata: row.end_date === null ? null : (metadata ?? "{}") }
+      const [membership] = statements.toMembership(projectId, found)
+      return membership === undefined ? eventOf(granted, row) : alreadyMember(membership)
     }, changeOnce),
 
     import: Effect.fnUntraced(function* (imported: Import) {

@@ -122,7 +122,7 @@ const inputOf = (
 /** Returns the fields in an import line, which are a grant's. */
 const linesOf = (schemas: Schemas): Fields => {
   const grant = inline(schemas["Grant"], schemas)
-  const { reason: _, ...granted } = fieldsOf(grant)
+  const { if_absent: _, reason: __, ...granted } = fieldsOf(grant)
   return {
     type: "array",
     minItems: 1,

@@ -34,13 +34,13 @@ import {
   durationFields,
   durationGoal,
   fixedDuration,
-  grantFields,
   lastDayFields,
   lastDayGoal,
   lastDayOptions,
   leftOut,
   memberPath,
   modeSetting,
+  oneGrantFields,
   reasonFields,
   dateSetting,
   requestText,
@@ -124,8 +124,16 @@ interface WithEvents {
   readonly events?: EventsPreview
 }
 
+/** A membership after a grant. */
+export interface Granted extends Membership {
+  /** After a grant with `if_absent`: whether the membership was created, and not left as it was. */
+  readonly created?: boolean
+}
+
 export interface Extended extends WithEvents {
   readonly new_end_date: Instant
+  /** After an extension with `create`: whether the membership was created. */
+  readonly created?: boolean
   /** After an extension by a duration: the same date; null for a membership for life, which stays so. */
   readonly end_date?: Instant | null
 }
@@ -532,7 +540,7 @@ const grant = chosenBy(
      * @example "2099-01-01T00:00:00.000Z"
      */
     endDate: orForLife(dateSetting),
-    ...grantFields,
+    ...oneGrantFields,
     /** Not with a date. */
     timeZone: leftOut(undefined, besideEndDate),
     /** Not with a date. */
@@ -540,7 +548,7 @@ const grant = chosenBy(
   }),
   input(memberPath, {
     ...lastDayFields,
-    ...grantFields,
+    ...oneGrantFields,
     /** Not with a day. */
     endDate: leftOut(undefined, "left out beside through"),
   }),
@@ -563,7 +571,7 @@ export const membershipOperations = declareOperations({
    * Extend a membership
    *
    * Sets a membership's end date, even if it has expired. `new_end_date` is the end date afterwards:
-   * with the mode `never_shorten`, it may be later than `extend`.
+   * with the mode `never_shorten`, it may be later than `extend`. With `create`, a user without a membership gets one.
    */
   extend: {
     method: "PATCH",
@@ -679,14 +687,14 @@ export const membershipOperations = declareOperations({
   /**
    * Grant a membership
    *
-   * Creates a membership, or sets an existing one's end date.
+   * Creates a membership, or sets an existing one's end date. With `if_absent`, an existing one stays as it is.
    */
   grant: {
     method: "PUT",
     pattern: one,
     role: "operator",
     input: grant,
-    reply: plain<Membership>("The membership was granted."),
+    reply: plain<Granted>("The membership was granted."),
     errors: [],
   },
   /**

@@ -223,6 +223,7 @@ const makeCellMemberships = (
     }),
 
     grant: (change) => on(change.projectId).grant(change),
+    grantIfAbsent: (change) => on(change.projectId).grantIfAbsent(change),
     import: (change) => on(change.projectId).import(change),
     extend: (change) => on(change.projectId).extend(change),
     extendAll: (change) => on(change.projectId).extendAll(change),

@@ -2,9 +2,11 @@
 
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import type { ApiErrorOf } from "../api/errors.ts"
 import { type EventsPreview as EventsData, membershipOperations } from "../api/memberships.ts"
 import { InvalidInput } from "../base/errors.ts"
 import type { Decoded } from "../base/operation-input.ts"
+import { roleCovers } from "../keys/api-key.ts"
 import { type BulkExtensionRecord, type BulkPreview } from "../memberships/bulk-extension.ts"
 import type { EventsPreview } from "../memberships/dry-run.ts"
 import { formatDuration } from "../memberships/duration.ts"
@@ -18,10 +20,10 @@ import type { EndCounts } from "../memberships/ends.ts"
 import type { ExtensionResult } from "../memberships/extensions.ts"
 import type { BulkGoal } from "../memberships/inputs.ts"
 import { MembershipActs } from "../memberships/memberships.ts"
-import { isoOrNull, perform } from "./operation.ts"
+import { type Call, isoOrNull, perform } from "./operation.ts"
 import { pageReply } from "./response.ts"
 
-const { bulkExtensions, ends, extend, extendAll, undoBulkExtension } = membershipOperations
+const { bulkExtensions, ends, extend, extendAll, grant, undoBulkExtension } = membershipOperations
 
 const alone = (field: string, problem: string) =>
   Result.fail(new InvalidInput({ field, problem: `must be left out ${problem}` }))
@@ -56,11 +58,36 @@ const endsData = ({ at, days, endsIn7Days, endsToday, ...counts }: EndCounts) =>
   days: days.map(({ extended, ...one }) => ({ ...one, extended: extended ?? null })),
 })
 
+const requestNames = new Map([
+  ["by", "extend_by"],
+  ["userId", "user_id"],
+])
+
 /** Names the field as requests have it. */
-const toField = <E extends { readonly _tag: string }>(error: E | InvalidInput): E | InvalidInput =>
-  error instanceof InvalidInput && error.field === "by"
-    ? new InvalidInput({ field: "extend_by", problem: error.problem })
-    : error
+const toField = <E extends { readonly _tag: string }>(
+  error: E | InvalidInput,
+): E | InvalidInput => {
+  if (!(error instanceof InvalidInput)) return error
+  const field = requestNames.get(error.field)
+  return field === undefined ? error : new InvalidInput({ field, problem: error.problem })
+}
+
+type Extension = Decoded<typeof extend.input>
+
+const notExpecting = new InvalidInput({
+  field: "create",
+  problem: "must be left out beside expected_end_date",
+})
+
+/** Fails if a client asks to create a membership. */
+const permitCreation = (
+  { create, expectedEndDate }: Extension,
+  { principal }: Call<never>,
+): Effect.Effect<void, ApiErrorOf<"Forbidden"> | InvalidInput> => {
+  if (!create) return Effect.void
+  if (!roleCovers(principal.role, "operator")) return Effect.fail({ _tag: "Forbidden" })
+  return expectedEndDate === undefined ? Effect.void : Effect.fail(notExpecting)
+}
 
 const unrepeatable = (alternative: string) =>
   new InvalidInput({
@@ -124,10 +151,11 @@ const recordData = ({ at, change, id, origin, reason, total, undone }: BulkExten
 })
 
 const extendedMessage = (
-  { by, dryRun, endDate: goal }: Decoded<typeof extend.input>,
-  { endDate }: ExtensionResult,
+  { by, dryRun, endDate: goal }: Extension,
+  { created = false, endDate }: ExtensionResult,
 ): string => {
   if (dryRun) return dryRunMessage
+  if (created) return grant.reply.message
   if (by !== undefined && endDate === lastEndDate)
     return "The membership is for life: nothing was changed."
   return goal === undefined || endDate === goal
@@ -135,7 +163,7 @@ const extendedMessage = (
     : "The membership ends later: nothing was changed."
 }
 
-const extensionReply = (extension: Decoded<typeof extend.input>, result: ExtensionResult) => {
+const extensionReply = (extension: Extension, result: ExtensionResult) => {
   const newEndDate = formatEndDate(result.endDate)
   return {
     total: 1,
@@ -143,6 +171,7 @@ const extensionReply = (extension: Decoded<typeof extend.input>, result: Extensi
     data: {
       new_end_date: newEndDate,
       ...(extension.by !== undefined && { end_date: formatEndDateOrNull(result.endDate) }),
+      ...(result.created !== undefined && { created: result.created }),
       ...eventsData(result.events),
     },
   }
@@ -158,16 +187,18 @@ export const makeExtensionOperations = Effect.fnUntraced(function* (maxBodyBytes
 
   return {
     // Without a generator: it is called far more often than others.
-    extend: perform(extend, maxBodyBytes, (extension, context) =>
-      extension.by !== undefined &&
-      context.idempotency === undefined &&
-      extension.expectedEndDate === undefined &&
-      !extension.dryRun
-        ? Effect.fail(unrepeatable(" and without expected_end_date"))
-        : Effect.mapBoth(acts.extend(extension, context), {
-            onFailure: toField,
-            onSuccess: (result) => extensionReply(extension, result),
-          }),
+    extend: perform(extend, maxBodyBytes, (extension, context, call) =>
+      Effect.flatMapEager(permitCreation(extension, call), () =>
+        extension.by !== undefined &&
+        context.idempotency === undefined &&
+        extension.expectedEndDate === undefined &&
+        !extension.dryRun
+          ? Effect.fail(unrepeatable(" and without expected_end_date"))
+          : Effect.mapBoth(acts.extend(extension, context), {
+              onFailure: toField,
+              onSuccess: (result) => extensionReply(extension, result),
+            }),
+      ),
     ),
 
     extendAll: perform(extendAll, maxBodyBytes, (extension, context) =>

@@ -3,7 +3,7 @@
 import * as Effect from "effect/Effect"
 import { ofResource } from "../api/declaration.ts"
 import type { ApiError } from "../api/errors.ts"
-import { membershipOperations } from "../api/memberships.ts"
+import { type Granted, membershipOperations } from "../api/memberships.ts"
 import { InvalidInput } from "../base/errors.ts"
 import { brandedText } from "../base/input.ts"
 import * as Setting from "../base/setting.ts"
@@ -16,11 +16,11 @@ import {
   UserId,
   membershipActions,
 } from "../memberships/membership.ts"
-import { MembershipActs } from "../memberships/memberships.ts"
+import { type GrantResult, MembershipActs } from "../memberships/memberships.ts"
 import { EndingCursor } from "../memberships/store.ts"
 import { makeExtensionOperations } from "./extensions.ts"
 import { makeImport } from "./import.ts"
-import { type Call, type OperationsOn, perform } from "./operation.ts"
+import { type Call, type OperationsOn, type Replied, perform } from "./operation.ts"
 import { auditChangeData } from "./projects.ts"
 import { pageReply } from "./response.ts"
 
@@ -34,6 +34,14 @@ const dataOf = ({ endDate, keptDay, metadata, state, through, userId }: CurrentM
 })
 
 const reply = (membership: CurrentMembership) => ({ data: dataOf(membership) })
+
+const unchangedMessage = "The user has a membership: nothing was changed."
+
+const grantReply = ({ created, ...membership }: GrantResult): Replied<Granted> => {
+  const data = dataOf(membership)
+  if (created === undefined) return { data }
+  return { ...(!created && { message: unchangedMessage }), data: { ...data, created } }
+}
 
 /** A member's audit trail has no other rows. */
 const isOfMembership = (row: AuditRow): row is AuditRow & { readonly action: MembershipAction } =>
@@ -108,7 +116,10 @@ export const makeMembershipOperations = Effect.fnUntraced(function* (maxBodyByte
     get: perform(get, maxBodyBytes, (member) => Effect.map(acts.find(member), reply)),
 
     grant: perform(grant, maxBodyBytes, (membership, context) =>
-      Effect.mapBoth(acts.grant(membership, context), { onFailure: toField, onSuccess: reply }),
+      Effect.mapBoth(acts.grant(membership, context), {
+        onFailure: toField,
+        onSuccess: grantReply,
+      }),
     ),
 
     update: perform(update, maxBodyBytes, (change, context) =>

@@ -13,6 +13,7 @@ import {
 } from "../base/change-context.ts"
 import { InvalidInput, StoreUnavailable } from "../base/errors.ts"
 import type { Repeatable } from "../base/host-method.ts"
+import { invalidArgument } from "../base/input.ts"
 import type { Decoded, HostInputOf } from "../base/operation-input.ts"
 import type { ProjectId, ProjectNotFound } from "../base/values.ts"
 import {
@@ -54,12 +55,14 @@ import {
   MembershipNotFound,
   type Reason,
   UserId,
+  type UserIdRule,
   endDateConflict,
   endsLater,
+  isAlreadyMember,
   isEndsLater,
   laterOf,
 } from "./membership.ts"
-import type { Change, MembershipStore } from "./store.ts"
+import type { Change, DateChange, MembershipStore, Extension as StoreExtension } from "./store.ts"
 
 /** A change before its event is made. */
 export interface Draft extends ChangeContext {
@@ -107,6 +110,8 @@ type DurationStart = (typeof durationStarts)[number]
 
 /** A membership after it was extended. */
 export interface ExtensionResult extends MembershipEnd {
+  /** After an extension with `create`: whether the membership was created. */
+  readonly created?: boolean | undefined
   /** In a dry run with `events`: the webhooks to be sent. */
   readonly events?: EventsPreview | undefined
 }
@@ -164,6 +169,14 @@ const startOf = (
   return { instant: today ?? EndDate(now), inDays: today !== undefined, keptDay: undefined }
 }
 
+/** A user without a membership, in a project with a time zone. */
+interface Absent {
+  readonly endDate: undefined
+  readonly timeZone: TimeZone
+}
+
+const isAbsent = (found: Membership | Absent): found is Absent => found.endDate === undefined
+
 const neverShorten = "neverShorten" as const
 
 const tooLate = new InvalidInput({ field: "by", problem: "must not lead past the year 9999" })
@@ -205,17 +218,33 @@ export const madeOrRecalled = <A, E>(
             ),
       )
 
-/** Adds a duration to a membership's end date. */
+/** Adds a duration to a membership's end date, or to now if there is none. */
 const endAfter = (
   { by, from, timeZone }: ByDuration,
-  membership: Membership,
+  found: Membership | Absent,
   now: number,
 ): Effect.Effect<CalendarEnd, InvalidInput> => {
-  const zone = timeZone ?? membership.timeZone
-  const sum = extendByCalendar({ end: startOf(from, membership, zone, now), by, zone })
+  const zone = timeZone ?? found.timeZone
+  const start = isAbsent(found)
+    ? { instant: EndDate(now), ...instantForm }
+    : startOf(from, found, zone, now)
+  const sum = extendByCalendar({ end: start, by, zone })
   if (Result.isFailure(sum)) return Effect.fail(tooLate)
   return sum.success.instant > now ? Effect.succeed(sum.success) : Effect.fail(inPast)
 }
+
+const createdMark = "created "
+
+/** Parses the answer of an extension made before. */
+const parseAnswer = (answer: string) => ({
+  created: answer.startsWith(createdMark),
+  endDate: EndDate(Number(answer.replace(createdMark, ""))),
+})
+
+const notExpecting = new InvalidInput({
+  field: "create",
+  problem: "must be left out beside expectedEndDate",
+})
 
 /** Returns when a day ends in a time zone, by default the project's. */
 export const findEndOfDay = (
@@ -231,14 +260,16 @@ export const findEndOfDay = (
 interface Extending extends Draft {
   readonly userId: UserId
   readonly expectedEndDate: EndDate | undefined
+  readonly create: boolean
   readonly trial: Trial
 }
 
-export const makeExtend = (services: ChangeServices) => {
+/** Makes the act `extend`. */
+export const makeExtend = (services: ChangeServices, userIds: UserIdRule) => {
   const { store } = services
-  const type = knownEventTypes.extended
+  const { extended: extendedType, granted: grantedType } = knownEventTypes
 
-  const eventOf = (extending: Extending, endDate: EndDate): EventDraft =>
+  const eventOf = (extending: Extending, endDate: EndDate, type = extendedType): EventDraft =>
     changeEvent(services, extending, type, {
       project_id: extending.projectId,
       user_id: extending.userId,
@@ -247,17 +278,19 @@ export const makeExtend = (services: ChangeServices) => {
 
   /** Reports an extension. Returns the membership with its new end date. */
   const report = (
-    { idempotency, projectId, userId }: Extending,
+    { create, idempotency, projectId, userId }: Extending,
     endDate: EndDate,
     result: Event | EndsLater | ReplayedResponse,
   ): Effect.Effect<ExtensionResult> => {
-    if (isEndsLater(result)) return Effect.succeed({ projectId, userId, endDate: result.endDate })
-    const isElsewhere = isReplayedResponse(result) && result.answer !== ""
-    return Effect.as(reportChange(services, { idempotency }, result), {
-      projectId,
-      userId,
-      endDate: isElsewhere ? EndDate(Number(result.answer)) : endDate,
-    })
+    const resultOf = (end: EndDate, created: boolean): ExtensionResult =>
+      create ? { projectId, userId, endDate: end, created } : { projectId, userId, endDate: end }
+    if (isEndsLater(result)) return Effect.succeed(resultOf(result.endDate, false))
+    const reported = reportChange(services, { idempotency }, result)
+    if (!isReplayedResponse(result)) {
+      return Effect.as(reported, resultOf(endDate, result.type === grantedType))
+    }
+    const known = result.answer === "" ? { created: false, endDate } : parseAnswer(result.answer)
+    return Effect.as(reported, resultOf(known.endDate, known.created))
   }
 
   /** Returns a membership if it has the expected end date. */
@@ -267,20 +300,77 @@ export const makeExtend = (services: ChangeServices) => {
       return conflict === undefined ? Effect.succeed(membership) : Effect.fail(conflict)
     })
 
+  /** Fails unless the user may become a member. */
+  const admit = ({ userId }: Extending): Effect.Effect<void, InvalidInput> =>
+    userIds.is(userId) ? Effect.void : invalidArgument("userId", userIds.expected)
+
+  /** Returns a membership if it has the expected end date. With `create`, there may be none. */
+  const findOrAbsent = (extending: Extending) => {
+    const { create, projectId, userId } = extending
+    const found = find(extending)
+    if (!create) return found
+    const missing = new MembershipNotFound({ projectId, userId })
+    return Effect.catchTag(found, "MembershipNotFound", () =>
+      Effect.gen(function* () {
+        yield* admit(extending)
+        const { timeZone } = yield* store.findProject(projectId)
+        const absent: Absent = { endDate: undefined, timeZone }
+        return absent
+      }).pipe(Effect.catchTag("ProjectNotFound", () => missing)),
+    )
+  }
+
+  /** Creates the membership. Returns `undefined` if somebody else has created it. */
+  const grant = Effect.fnUntraced(function* (
+    extending: Extending,
+    { endDate, inDays, keptDay }: Pick<DateChange, "endDate"> & OptionalForm,
+  ) {
+    yield* admit(extending)
+    const { at, idempotency, origin, projectId, reason, userId } = extending
+    const granted = store.grantIfAbsent({
+      at,
+      origin,
+      projectId,
+      reason,
+      userId,
+      endDate,
+      inDays,
+      keptDay,
+      isFinal: false,
+      event: eventOf(extending, endDate, grantedType),
+      idempotency: idempotency && { ...idempotency, answer: createdMark + String(endDate) },
+    })
+    const missing = new MembershipNotFound({ projectId, userId })
+    const result = yield* Effect.catchTag(granted, "ProjectNotFound", () => missing)
+    return isAlreadyMember(result) ? undefined : result
+  })
+
+  /** Extends a membership. With `create`, creates one that is missing, and repeats both if others do the opposite meanwhile. */
+  const extendOrGrant = (extending: Extending, changed: StoreExtension) => {
+    const extended = store.extend(changed)
+    if (!extending.create) return extended
+    const granted = grant(extending, changed)
+    const attempt = Effect.catchTag(extended, "MembershipNotFound", () => granted)
+    return repeatUntilMade("The membership", attempt)
+  }
+
   /** Returns a dry run's result. */
   const tried = Effect.fnUntraced(function* (
     extending: Extending,
     endDate: EndDate,
     later: EndsLater | undefined,
+    created: boolean,
   ) {
-    const { projectId, trial, userId } = extending
+    const { create, projectId, trial, userId } = extending
     const change = later === undefined ? ({ _tag: "One", userId } as const) : undefined
+    const event = eventOf(extending, endDate, created ? grantedType : extendedType)
     const result: ExtensionResult = {
       projectId,
       userId,
       endDate: later?.endDate ?? endDate,
+      ...(create && { created }),
       events: yield* Effect.catchTag(
-        previewEvents(store, trial, eventOf(extending, endDate), change),
+        previewEvents(store, trial, event, change),
         "ProjectNotFound",
         () => new MembershipNotFound({ projectId, userId }),
       ),
@@ -293,8 +383,10 @@ export const makeExtend = (services: ChangeServices) => {
     { endDate, inDays = false, mode }: Pick<ToDate, "endDate" | "mode"> & OptionalForm,
   ) => {
     if (extending.trial !== "none") {
-      return Effect.flatMap(find(extending), (membership) =>
-        tried(extending, endDate, laterOf(membership.endDate, { endDate, mode })),
+      return Effect.flatMap(findOrAbsent(extending), (found) =>
+        isAbsent(found)
+          ? tried(extending, endDate, undefined, true)
+          : tried(extending, endDate, laterOf(found.endDate, { endDate, mode }), false),
       )
     }
     const { at, expectedEndDate, idempotency, origin, projectId, reason, userId } = extending
@@ -313,7 +405,8 @@ export const makeExtend = (services: ChangeServices) => {
       expectedEndDate,
       mode,
     }
-    const extended = onceOrInFuture(services, changed, endDate, store.extend(changed))
+    const made = extendOrGrant(extending, changed)
+    const extended = onceOrInFuture(services, changed, endDate, made)
     return Effect.flatMap(extended, (result) => report(extending, endDate, result))
   }
 
@@ -335,14 +428,20 @@ export const makeExtend = (services: ChangeServices) => {
   }
 
   const byDuration = Effect.fnUntraced(function* (extending: Extending, extension: ByDuration) {
-    const { trial, ...change } = extending
+    const { create, trial, ...change } = extending
     const { at, expectedEndDate, idempotency } = change
     const isDry = trial !== "none"
     if (idempotency === undefined && expectedEndDate === undefined && !isDry) {
       return yield* unrepeatable(" without expectedEndDate")
     }
     const attempt = Effect.gen(function* () {
-      const before = yield* find(extending)
+      const before = yield* findOrAbsent(extending)
+      if (isAbsent(before)) {
+        const { instant, ...form } = yield* endAfter(extension, before, at)
+        if (isDry) return yield* tried(extending, instant, undefined, true)
+        const granted = yield* grant(extending, { endDate: instant, ...form })
+        return granted && (yield* report(extending, instant, granted))
+      }
       const isForLife = before.endDate === lastEndDate
       const {
         inDays,
@@ -351,7 +450,9 @@ export const makeExtend = (services: ChangeServices) => {
       } = isForLife
         ? { instant: lastEndDate, ...instantForm }
         : yield* endAfter(extension, before, at)
-      if (isDry) return yield* tried(extending, endDate, isForLife ? endsLater(endDate) : undefined)
+      if (isDry) {
+        return yield* tried(extending, endDate, isForLife ? endsLater(endDate) : undefined, false)
+      }
       const changed = {
         ...change,
         event: eventOf(extending, endDate),
@@ -364,18 +465,20 @@ export const makeExtend = (services: ChangeServices) => {
         expectedForm: { inDays: before.inDays, keptDay: before.keptDay },
         idempotency: idempotency && { ...idempotency, answer: String(endDate) },
       }
-      const result = yield* Effect.catchTag(store.extend(changed), "EndDateConflict", (conflict) =>
-        expectedEndDate === undefined || conflict.currentEndDate === expectedEndDate
-          ? Effect.undefined
-          : Effect.fail(conflict),
-      )
+      const result = yield* Effect.catchTags(store.extend(changed), {
+        EndDateConflict: (conflict) =>
+          expectedEndDate === undefined || conflict.currentEndDate === expectedEndDate
+            ? Effect.undefined
+            : Effect.fail(conflict),
+        MembershipNotFound: (missing) => (create ? Effect.undefined : Effect.fail(missing)),
+      })
       return result && (yield* report(extending, endDate, result))
     })
     const repeated = repeatUntilMade("The membership", attempt)
     if (isDry) return yield* repeated
     const made = yield* madeOrRecalled(services, change, repeated)
     return isReplayedResponse(made)
-      ? yield* report(extending, EndDate(Number(made.answer)), made)
+      ? yield* report(extending, parseAnswer(made.answer).endDate, made)
       : made
   })
 
@@ -392,11 +495,16 @@ export const makeExtend = (services: ChangeServices) => {
     | MembershipNotFound
     | StoreUnavailable
   > => {
-    const { expectedEndDate, projectId, reason, userId } = given
+    const { create, expectedEndDate, projectId, reason, userId } = given
     if (given.endDate !== undefined && isTooLate(given, { at, idempotency })) {
       return Effect.fail(endDateNotInFuture)
     }
-    if (!UserId.is(userId)) return Effect.fail(new MembershipNotFound({ projectId, userId }))
+    if (create && expectedEndDate !== undefined) return Effect.fail(notExpecting)
+    if (!UserId.is(userId)) {
+      return create
+        ? invalidArgument("userId", userIds.expected)
+        : Effect.fail(new MembershipNotFound({ projectId, userId }))
+    }
     const trial = trialOf(given)
     if (Result.isFailure(trial)) return Effect.fail(trial.failure)
     const extending: Extending = {
@@ -407,6 +515,7 @@ export const makeExtend = (services: ChangeServices) => {
       reason,
       userId,
       expectedEndDate,
+      create,
       trial: trial.success,
     }
     if (given.by !== undefined) return byDuration(extending, given)

@@ -276,6 +276,13 @@ export const grantFields = {
   ...reasonFields,
 }
 
+/** Fields of a grant to one member. */
+export const oneGrantFields = {
+  ...grantFields,
+  /** If true, a membership that exists stays as it is, even an expired one. `created` tells. */
+  ifAbsent: flag,
+}
+
 /** A membership to create or to set. */
 export const newMembership = chosenBy(
   ["through"],
@@ -285,7 +292,7 @@ export const newMembership = chosenBy(
       /** When it is to end, or has ended; `null` for life. */
       endDate: orForLife(endDateSetting),
       ...memberPath,
-      ...grantFields,
+      ...oneGrantFields,
       /** Not with a date. */
       through: leftOut(),
       /** Not with a date. */
@@ -297,7 +304,7 @@ export const newMembership = chosenBy(
     {
       ...lastDayFields,
       ...memberPath,
-      ...grantFields,
+      ...oneGrantFields,
       /** Not with a day. */
       endDate: leftOut(beside("endDate", "a day")),
     },
@@ -332,6 +339,14 @@ export const lastDayGoal = {
 
 const expectedEndDate = Setting.optional(orForLife(dateSetting))
 
+const createField = {
+  /**
+   * If true, a user without a membership gets one, as if it ended now; `created` tells. Needs the role `operator`. Not with
+   * `expected_end_date`.
+   */
+  create: flag,
+}
+
 /** Fields besides the day for one membership. */
 export const lastDayOptions = {
   /**
@@ -339,6 +354,7 @@ export const lastDayOptions = {
    * @example "2099-01-01T00:00:00.000Z"
    */
   expectedEndDate,
+  ...createField,
   ...trialFields,
   ...reasonFields,
   /** Whether a membership with a later end date is set, too (the default), or left as it is. */
@@ -378,6 +394,7 @@ export const durationFields = {
   ...reasonFields,
   /** The start for `extend_by`: the end date, now, or the later of both (the default). */
   from: Setting.withDefault(Setting.oneOf(durationStarts), "later"),
+  ...createField,
   /**
    * If given, the membership is changed only if it has this end date; null for one for life.
    * @example "2099-01-01T00:00:00.000Z"
@@ -627,7 +644,8 @@ export const membershipNames: Noun = {
       }),
       origin,
     ],
-    extend: [namesOf(extension, { ...changing, ...goal }), origin],
+    // A returned membership may have `created`.
+    extend: [namesOf(extension, { ...changing, ...goal, created: false }), origin],
     extendAll: [namesOf(bulkExtension, { ...changing, ...goal }), origin],
     undoBulkExtension: [namesOf(undoing, { ...changing, id: false }), origin],
     bulkExtensions: [namesOf(bulkExtensionsPage, ofAny)],

@@ -196,6 +196,22 @@ export class MembershipNotFound extends TaggedError("MembershipNotFound")<{
   }
 }
 
+/** A grant changed nothing, because the user has a membership already. */
+export interface AlreadyMember {
+  readonly _tag: "AlreadyMember"
+  readonly membership: Membership
+}
+
+/** Tells whether a grant left the membership as it is. */
+export const isAlreadyMember = (result: object): result is AlreadyMember =>
+  "_tag" in result && result._tag === "AlreadyMember"
+
+/** Returns the result for a grant without effect. */
+export const alreadyMember = (membership: Membership): AlreadyMember => ({
+  _tag: "AlreadyMember",
+  membership,
+})
+
 /** The membership does not end when the client expected, so it was left as it is. */
 export class EndDateConflict extends TaggedError("EndDateConflict")<{
   /** The project's id. */

@@ -82,7 +82,9 @@ import {
   type CurrentMembership,
   type DatedMembership,
   type ImportedMembership,
+  type Membership,
   datedIn,
+  isAlreadyMember,
   type EndDateConflict,
   type Member,
   type MembershipEnd,
@@ -228,7 +230,7 @@ const makeChanges = Effect.fnUntraced(function* (settings: MembershipsSettings) 
       membership: Decoded<typeof newMembership>,
       context: ChangeContext,
     ) {
-      const { metadata, projectId, reason, userId } = membership
+      const { ifAbsent, metadata, projectId, reason, userId } = membership
       if (!settings.userIds.is(userId)) {
         return yield* invalidArgument("userId", settings.userIds.expected)
       }
@@ -246,14 +248,23 @@ const makeChanges = Effect.fnUntraced(function* (settings: MembershipsSettings) 
         user_id: userId,
         new_end_date: formatEndDate(endDate),
       })
-      const changed = { ...context, projectId, reason, event, userId, endDate, inDays, metadata }
-      const result = yield* store.grant(changed)
+      const dated = { userId, endDate, inDays, timeZone, metadata }
+      const changed = { ...context, projectId, reason, event, ...dated }
+      const result = yield* ifAbsent
+        ? store.grantIfAbsent({ ...changed, isFinal: true })
+        : store.grant(changed)
+      const resultOf = (found: Membership, then: number, isLeft: boolean): GrantResult => ({
+        ...currentMembership(found, then),
+        ...(ifAbsent && { created: !isLeft }),
+      })
+      if (isAlreadyMember(result)) return resultOf(result.membership, at, true)
       yield* reportChange(services, changed, result)
-      const made = isReplayedResponse(result)
-        ? parseGrantAnswer(result.answer)
-        : { at, metadata: metadata ?? metadataIn(result) }
-      const granted = { projectId, userId, endDate, inDays, keptDay: undefined, timeZone }
-      return currentMembership({ ...granted, metadata: made.metadata }, made.at)
+      if (isReplayedResponse(result)) {
+        const { at: then, isLeft, ...made } = parseGrantAnswer(result.answer)
+        return resultOf({ projectId, userId, ...made }, then, isLeft)
+      }
+      const granted = { projectId, keptDay: undefined, ...dated }
+      return resultOf({ ...granted, metadata: metadata ?? metadataIn(result) }, at, false)
     }),
 
     import: Effect.fnUntraced(function* (
@@ -281,7 +292,7 @@ const makeChanges = Effect.fnUntraced(function* (settings: MembershipsSettings) 
       return result
     }),
 
-    extend: makeExtend(services),
+    extend: makeExtend(services, settings.userIds),
 
     ...makeBulkChanges(services, settings),
 
@@ -367,6 +378,12 @@ export interface MembershipsSettings extends Setting.OutputOf<typeof memberships
 
 /** A membership to create or to set. */
 export type Granting = HostInputOf<typeof newMembership> & Repeatable
+
+/** A membership after a grant. */
+export interface GrantResult extends CurrentMembership {
+  /** After a grant with `ifAbsent`: whether the membership was created, and not left as it was. */
+  readonly created?: boolean | undefined
+}
 
 /** Memberships to create or to set in a project. */
 export interface Importing extends HostInputOf<typeof imported>, Repeatable {}
@@ -477,11 +494,14 @@ export class Memberships extends Context.Service<
     /**
      * Creates a membership, or sets an existing one's end date, and returns it. The end date may be in
      * the past. Fails with `InvalidEndDate` or `ProjectNotFound`.
+     *
+     * @param membership.ifAbsent - leaves a membership as it is, even an expired one: nothing is
+     *   recorded or published. `created` tells. Of several calls at the same time, one creates it
      */
     readonly grant: (
       membership: Granting,
       origin?: OriginInput,
-    ) => Effect.Effect<CurrentMembership, ChangeFailure | InvalidEndDate | ProjectNotFound>
+    ) => Effect.Effect<GrantResult, ChangeFailure | InvalidEndDate | ProjectNotFound>
 
     /**
      * Creates up to 10,000 memberships, each for a different user, or sets the end dates if they exist:
@@ -511,6 +531,8 @@ export class Memberships extends Context.Service<
      *   several callers read a date and set another, one succeeds
      * @param membership.from - the duration's start: `"end"`, `"now"`, or the `"later"` of both (the
      *   default); an expired membership is then renewed from now
+     * @param membership.create - gives a user without a membership one, as if it ended now. `created`
+     *   tells. The event is then `membership.granted`. Not with `expectedEndDate`
      */
     readonly extend: (
       membership: ExtendingMember,

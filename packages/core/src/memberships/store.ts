@@ -22,6 +22,7 @@ import type {
   BulkExtensionUndone,
   BulkPreview,
 } from "./bulk-extension.ts"
+import { type TimeZone, utc } from "./calendar.ts"
 import type { PreviewPublication } from "./dry-run.ts"
 import {
   type BulkChange,
@@ -33,6 +34,7 @@ import {
 import type { EndCounts, EndsQuery } from "./ends.ts"
 import type { DecideAnnouncement } from "./expiry.ts"
 import type {
+  AlreadyMember,
   AuditCursor,
   AuditRow,
   DatedMembership,
@@ -51,7 +53,7 @@ import type {
 } from "./membership.ts"
 import { type Metadata, type MetadataConflict, metadataFromJson } from "./metadata.ts"
 import type { MovedMembership } from "./move.ts"
-import type { ProjectSettings } from "./project-settings.ts"
+import { type ProjectSettings, storedTimeZone } from "./project-settings.ts"
 
 /** Common to all changes. */
 export interface Change extends ChangeContext {
@@ -72,6 +74,14 @@ export interface DateChange extends Change, OptionalForm {
 export interface Grant extends DateChange {
   /** Replaces the membership's metadata; `undefined` leaves it. */
   readonly metadata?: Metadata | undefined
+  /** The project's time zone as the first response shows it, for `formatGrantAnswer`. Default: UTC. */
+  readonly timeZone?: TimeZone | undefined
+}
+
+/** A new membership for a user without one. */
+export interface GrantIfAbsent extends Grant {
+  /** Whether the idempotency key is kept even if the user has a membership: the response is final. */
+  readonly isFinal: boolean
 }
 
 /** New metadata for an existing membership. */
@@ -250,6 +260,19 @@ export class MembershipStore extends Context.Service<
       change: Grant,
     ) => Effect.Effect<
       Event | ReplayedResponse,
+      ProjectNotFound | IdempotencyConflict | StoreUnavailable
+    >
+
+    /**
+     * Creates a membership unless the user has one. That stays as it is, even if it has expired, and is
+     * returned: nothing is recorded or published, and the idempotency key is kept only if the grant is
+     * final, with `formatGrantAnswer`. Of several such grants at the same time, one creates the
+     * membership.
+     */
+    readonly grantIfAbsent: (
+      change: GrantIfAbsent,
+    ) => Effect.Effect<
+      Event | AlreadyMember | ReplayedResponse,
       ProjectNotFound | IdempotencyConflict | StoreUnavailable
     >
 
@@ -534,14 +557,30 @@ export interface ExpiryStore {
   readonly nextCheckAt?: (() => number) | undefined
 }
 
-/**
- * Formats the data in a grant's answer missing from its request.
- *
- * @param at - when it was made, in milliseconds since the epoch
- * @param metadataJson - the membership's metadata afterwards
- */
-export const formatGrantAnswer = (at: number, metadataJson: string): string =>
-  `${at} ${metadataJson}`
+/** A grant's first response: the membership afterwards. */
+export interface GrantAnswer extends OptionalForm {
+  /** When it was made, in milliseconds since the epoch. */
+  readonly at: number
+  readonly endDate: EndDate
+  /** The project's time zone then. Default: UTC. */
+  readonly timeZone?: TimeZone | undefined
+  /** Whether it changed nothing, because the user had a membership. */
+  readonly isLeft: boolean
+  /** The metadata as JSON. */
+  readonly metadata: string
+}
+
+/** Formats a grant's answer, for repetitions. */
+export const formatGrantAnswer = ({
+  at,
+  endDate,
+  inDays = false,
+  isLeft,
+  keptDay,
+  metadata,
+  timeZone = utc,
+}: GrantAnswer): string =>
+  `${at} ${endDate} ${inDays ? "day" : "instant"} ${keptDay ?? "-"} ${timeZone} ${isLeft ? "left" : "granted"} ${metadata}`
 
 /** Formats a bulk extension's answer: the number of memberships, and the end date if it has one. */
 export const formatBulkAnswer = (total: number, bulk: BulkChange): string =>
@@ -561,9 +600,18 @@ export const parseBulkAnswer = (
 /** Parses text from `formatGrantAnswer`. */
 export const parseGrantAnswer = (
   answer: string,
-): { readonly at: number; readonly metadata: Metadata } => {
-  const end = answer.indexOf(" ")
-  return { at: Number(answer.slice(0, end)), metadata: metadataFromJson(answer.slice(end + 1)) }
+): Pick<GrantAnswer, "at" | "isLeft"> & Omit<Membership, "projectId" | "userId"> => {
+  // Metadata may have spaces.
+  const [at, endDate, unit, keptDay = "-", zone = utc, outcome, ...metadata] = answer.split(" ")
+  return {
+    at: Number(at),
+    endDate: EndDate(Number(endDate)),
+    inDays: unit === "day",
+    keptDay: keptDay === "-" ? undefined : Number(keptDay),
+    timeZone: storedTimeZone(zone),
+    isLeft: outcome === "left",
+    metadata: metadataFromJson(metadata.join(" ")),
+  }
 }
 
 /**

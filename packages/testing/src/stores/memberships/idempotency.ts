@@ -182,7 +182,8 @@ export const onceTests = (on: StoreTests): void => {
         yield* store.end({ ...change(p1), userId: u1 })
         const { at } = granted
         const replayed = yield* store.grant({ ...granted, ...change(p1), at: at + 1 })
-        expect(replayed).toEqual(replayedResponse(formatGrantAnswer(at, left)))
+        const answer = formatGrantAnswer({ ...granted, at, metadata: left, isLeft: false })
+        expect(replayed).toEqual(replayedResponse(answer))
         yield* store.grant({ ...change(p1), userId: u1, endDate: in2028, metadata: gold })
       }
     })
