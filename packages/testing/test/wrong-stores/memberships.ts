@@ -1,5 +1,6 @@
 /** Membership stores that break a promise. */
 
+import { isEndsLater } from "@tenure/core/internal"
 import {
   ApiKeyStore,
   type AuditRow,
@@ -14,6 +15,7 @@ import {
   endDateConflict,
   hostOrigin,
   laterOf,
+  replayedResponse,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { change as changeIn, longAgo, p2 } from "../../src/support/fixtures.ts"
@@ -221,6 +223,110 @@ export const wrongMembershipStores = wrongStores("MembershipStore", MembershipSt
   }),
   "is erased once with an idempotency key, whatever was written since": ({ erase }) => ({
     erase: ({ idempotency: _, ...erasure }) => erase(erasure),
+  }),
+  "is an instant unless a change says otherwise, and is stored by each of them": {
+    "extends without the form": ({ extend }) => ({
+      extend: ({ inDays: _, keptDay: __, ...extension }) => extend(extension),
+    }),
+    "grants without the form": ({ grant }) => ({
+      grant: ({ inDays: _, keptDay: __, ...granted }) => grant(granted),
+    }),
+    "imports without the kept day": (right) => ({
+      import: ({ memberships, ...imported }) =>
+        right.import({
+          ...imported,
+          memberships: memberships.map(({ keptDay: _, ...one }) => one),
+        }),
+    }),
+  },
+  "stays where an extension leaves the date as it is": ({ extend, find, grant }) => ({
+    extend: Effect.fnUntraced(function* (extension) {
+      const result = yield* extend(extension)
+      if (!isEndsLater(result)) return result
+      const { endDate, projectId, userId } = yield* find(extension.projectId, extension.userId)
+      yield* Effect.ignore(grant({ ...changeIn(projectId), userId, endDate }))
+      return result
+    }),
+  }),
+  "can be expected": ({ extend }) => ({
+    extend: ({ expectedForm: _, ...extension }) => extend(extension),
+  }),
+  "moves with the later date, and is expected": {
+    "moves without the form": ({ move }) => ({
+      move: ({ inDays: _, keptDay: __, ...moving }) => move(moving),
+    }),
+    "expects no form of the other user's": ({ find, move }) => ({
+      move: Effect.fnUntraced(function* (moving) {
+        const to = yield* Effect.orElseSucceed(
+          find(moving.projectId, moving.to),
+          () => moving.expected.to,
+        )
+        return yield* move({ ...moving, expected: { ...moving.expected, to } })
+      }),
+    }),
+  },
+  "is that of the member's own date, as far as bulk extensions leave it, and comes back when they are undone":
+    {
+      "keeps the kept day over bulk extensions": (right) => {
+        const kept = new Map<string, number | undefined>()
+        return {
+          extend: (extension) =>
+            Effect.tap(right.extend(extension), () =>
+              Effect.sync(() => kept.set(extension.userId, extension.keptDay)),
+            ),
+          find: (projectId, userId) =>
+            Effect.map(right.find(projectId, userId), (found) => ({
+              ...found,
+              keptDay: found.keptDay ?? kept.get(userId),
+            })),
+        }
+      },
+      "forgets the kept day at a bulk extension": (right) => {
+        let isForgotten = false
+        return {
+          extend: (extension) => {
+            isForgotten = false
+            return right.extend(extension)
+          },
+          extendAll: (extension) => {
+            isForgotten = true
+            return right.extendAll(extension)
+          },
+          find: (projectId, userId) =>
+            Effect.map(right.find(projectId, userId), (found) => ({
+              ...found,
+              keptDay: isForgotten ? undefined : found.keptDay,
+            })),
+        }
+      },
+      "forgets that a bulk extension was to a day": (right) => ({
+        extendAll: ({ bulk, ...extension }) =>
+          right.extendAll({
+            ...extension,
+            bulk: bulk.mode === "extendBy" ? bulk : { ...bulk, inDays: false },
+          }),
+      }),
+    },
+  "returns the total and the date of the bulk extension that was made, also if it is recalled": (
+    right,
+  ) => ({
+    extendAll: ({ idempotency, ...extension }) =>
+      right.extendAll({
+        ...extension,
+        idempotency: idempotency && { ...idempotency, answer: idempotency.answer ?? "2" },
+      }),
+  }),
+  "returns the later date that an extension has left, whatever the answer is otherwise": ({
+    extend,
+    recall,
+  }) => ({
+    extend: Effect.fnUntraced(function* ({ idempotency, ...extension }) {
+      const known = idempotency && (yield* recall(idempotency, extension.projectId))
+      const answer = idempotency?.answer
+      return known !== undefined && answer !== undefined
+        ? replayedResponse(answer)
+        : yield* extend({ ...extension, idempotency })
+    }),
   }),
   "has who was shown what": ({ recordShown }) => ({
     recordShown: (...shown) => Effect.ignore(recordShown(...shown)),
