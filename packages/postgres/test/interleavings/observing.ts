@@ -15,6 +15,7 @@ import {
   type EventType,
   type FeedStart,
   FeedStore,
+  type Membership,
   MembershipStore,
   type ProjectId,
   type UserId,
@@ -87,9 +88,10 @@ const sweepAll = Effect.fnUntraced(function* (judge: DecideAnnouncement) {
   for (let isMore = true; isMore;) ({ isMore } = yield* expiry.sweep(100, judge))
 })
 
-const datesOf = (
-  memberships: ReadonlyArray<{ readonly userId: UserId; readonly endDate: EndDate }>,
-) => memberships.map(({ endDate, userId }) => `${userId} ${formatEndDate(endDate)}`)
+const datesOf = (memberships: ReadonlyArray<Membership>) =>
+  memberships.map(({ endDate, inDays, keptDay, userId }) =>
+    [userId, formatEndDate(endDate), inDays && "in days", keptDay].filter(Boolean).join(" "),
+  )
 
 const membersOf = (projectId: ProjectId) =>
   Effect.flatMap(MembershipStore, (store) =>

@@ -243,6 +243,20 @@ const moveOwn = (memberships: MembershipStore["Service"], setting: Setting, slot
     })
   }).pipe(Effect.retry({ while: ({ _tag }) => _tag === "MoveConflict" }))
 
+/** Extends a membership by its date and its form, as the service does: again, if they have changed since they were read. */
+const extendOwnBy = (memberships: MembershipStore["Service"], setting: Setting, slot: Slot) =>
+  Effect.gen(function* () {
+    const { endDate, inDays, keptDay } = yield* memberships.find(p1, own)
+    const months = slot === "first" ? 1 : 12
+    return yield* memberships.extend({
+      ...ownTo(setting, slot, EndDate(endDate + months * 30 * dayMillis)),
+      inDays,
+      keptDay: Math.min((keptDay ?? 27) + 1, 31),
+      expectedEndDate: endDate,
+      expectedForm: { inDays, keptDay },
+    })
+  }).pipe(Effect.retry({ while: ({ _tag }) => _tag === "EndDateConflict" }))
+
 const paying: ReadonlyArray<Run> = [
   onOutbox("pay", (outbox, setting, slot) => outbox.publish(eventOf(setting, `${slot} payment`))),
   onMemberships("extend", ({ extend }, setting, slot) =>
@@ -265,6 +279,14 @@ export const operations: ReadonlyArray<Operation> = [
   extending("extend if expected", ({ expected }) => ({ expectedEndDate: expected })),
   extending("extend, never shorten", () => ({ mode: "neverShorten" })),
   extending("extend once", () => ({ idempotency })),
+  extending("extend to a day", () => ({ inDays: true })),
+  extending("extend to the date that it has, in another form", () => ({
+    mode: "neverShorten",
+    endDate: EndDate(Date.UTC(2031, 0, 1)),
+    inDays: true,
+    keptDay: 31,
+  })),
+  onMemberships("extend by the date and its form", extendOwnBy),
   // In one statement, unless a lock is met.
   onMemberships("extend twice", ({ extend }, setting, slot) =>
     Effect.forEach([7, 8], (day) => extend(ownTo(setting, `${slot} ${day}`, dateOf(slot, day))), {
@@ -279,6 +301,11 @@ export const operations: ReadonlyArray<Operation> = [
     }),
   ),
   bulkExtending("extend all", (slot) => ({ mode: "set", endDate: dateOf(slot, 2) })),
+  bulkExtending("extend all to a day, never shorten", (slot) => ({
+    mode: "neverShorten",
+    endDate: EndDate(Date.UTC(2030, 0, slot === "first" ? 1 : 2)),
+    inDays: true,
+  })),
   bulkExtending("extend all, never shorten", (slot) => ({
     mode: "neverShorten",
     endDate: dateOf(slot, 3),
@@ -303,7 +330,12 @@ export const operations: ReadonlyArray<Operation> = [
   onMemberships("import", (memberships, setting, slot) =>
     memberships.import({
       ...change(setting, slot, knownEventTypes.imported),
-      memberships: [own, nobody].map((userId) => ({ userId, endDate: dateOf(slot, 5) })),
+      memberships: [own, nobody].map((userId) => ({
+        userId,
+        endDate: dateOf(slot, 5),
+        inDays: slot === "first",
+        keptDay: slot === "first" ? undefined : 29,
+      })),
     }),
   ),
   onMemberships("erase", ({ erase }, setting, slot) =>

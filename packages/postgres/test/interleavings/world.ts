@@ -65,10 +65,11 @@ const passing = (schema: string, millis: number): ReadonlyArray<string> =>
     return `UPDATE ${schema}.${table} SET ${moved.join(", ")}`
   })
 
-const grantOf = (projectId: ProjectId, userId: UserId, endDate: number) =>
+const grantOf = (projectId: ProjectId, userId: UserId, endDate: number, keptDay?: number) =>
   Effect.flatMap(MembershipStore, (store) =>
     store.grant({
       ...context,
+      keptDay,
       projectId,
       userId,
       endDate: EndDate(endDate),
@@ -90,7 +91,8 @@ const bulkOf = (mode: "set" | "neverShorten", endDate: number) =>
   Effect.gen(function* () {
     const store = yield* MembershipStore
     const event = draft(p1, knownEventTypes.bulkExtended)
-    const made = { mode, endDate: EndDate(endDate) } as const
+    const inDays = mode === "neverShorten"
+    const made = { mode, endDate: EndDate(endDate), inDays } as const
     yield* store.extendAll({ ...context, projectId: p1, bulk: made, reason: undefined, event })
     return event.id
   })
@@ -130,10 +132,10 @@ const populate = Effect.fnUntraced(function* (
   const soon = at + 3_600_000
   yield* grantOf(p2, own, soon)
   yield* grantOf(p1, bulk, at + dayMillis)
-  if (scene === "date of a bulk extension") yield* grantOf(p1, own, past)
+  if (scene === "date of a bulk extension") yield* grantOf(p1, own, past, 30)
   const set = yield* bulkOf("set", past)
   const raised = yield* bulkOf("neverShorten", soon)
-  if (scene !== "date of a bulk extension") yield* grantOf(p1, own, past)
+  if (scene !== "date of a bulk extension") yield* grantOf(p1, own, past, 30)
   yield* grantOf(p1, later, Date.UTC(2034, 0, 1))
 
   // One delivery to the healthy webhook is claimed, one to each webhook is open, and another has failed.
