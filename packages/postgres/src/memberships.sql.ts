@@ -488,6 +488,10 @@ export const grant = (schema: string, idempotency: KeyClauseOfEach): string => `
   SELECT n::integer, seq, metadata, (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed
 `
 
+/** An expression over the locked project `p` of a membership `m`. */
+const inLockedProject = (expression: string): string =>
+  `(SELECT ${expression} FROM project p WHERE p.number = m.project_number)`
+
 /**
  * Creates memberships for users without one. Returns a row where the project exists: the position, from 1,
  * the number of deliveries and, if the user has a membership, that membership.
@@ -497,8 +501,6 @@ export const grant = (schema: string, idempotency: KeyClauseOfEach): string => `
  * if `$15` says so.
  */
 export const grantIfAbsent = (schema: string, idempotency: KeyClauseOfEach): string => {
-  const inProject = (expression: string): string =>
-    `(SELECT ${expression} FROM project p WHERE p.number = m.project_number)`
   const { inDays, keptDay } = effectiveFormLocked(schema)
   return `
   WITH ${requestedOfEach(idempotency, {
@@ -509,8 +511,8 @@ export const grantIfAbsent = (schema: string, idempotency: KeyClauseOfEach): str
   granted AS (${insertedRows(schema, "p.seq + 1")}
     SET previous_end_date = m.previous_end_date
     RETURNING m.project_number, user_id, (xmax = 0) AS is_new, seq, metadata,
-              ${inProject(effectiveDateLocked(schema))} AS to_date,
-              ${inProject(inDays)} AS in_days, ${inProject(keptDay)} AS kept_day
+              ${inLockedProject(effectiveDateLocked(schema))} AS to_date,
+              ${inLockedProject(inDays)} AS in_days, ${inLockedProject(keptDay)} AS kept_day
   ),
   ${countedGrants(schema, "is_new")},
   found AS (

@@ -32,6 +32,7 @@ import {
   WebhookId,
   WebhookStore,
   defaultProjectSettings,
+  isAlreadyMember,
   joinMemberships,
   knownEventTypes,
   hostOrigin,
@@ -212,6 +213,27 @@ const undoing = (name: string, which: 0 | 1): Operation =>
 const granting = (name: string, userId: UserId): Operation =>
   onMemberships(name, ({ grant }, setting, slot) => grant(grantTo(setting, slot, userId, 4)))
 
+/** Grants to somebody absent, or extends as the service does with `create`. */
+const grantingIfAbsent = (userId: UserId, otherwise: "orLeave" | "orExtend"): Operation =>
+  onMemberships(
+    `${otherwise === "orLeave" ? "grant if absent" : "extend or create"} ${userId === own ? "for a member" : "for nobody"}`,
+    ({ extend, grantIfAbsent }, setting, slot) => {
+      const asked = grantTo(setting, slot, userId, 9)
+      if (otherwise === "orLeave") return grantIfAbsent({ ...asked, isFinal: true })
+      const once = { ...idempotency, key: slot }
+      const extending = {
+        ...change(setting, slot, knownEventTypes.extended, { user_id: userId }),
+        userId,
+        endDate: asked.endDate,
+        idempotency: once,
+      }
+      const attempt = Effect.catchTag(extend(extending), "MembershipNotFound", () =>
+        grantIfAbsent({ ...asked, isFinal: false, idempotency: once }),
+      )
+      return Effect.repeat(attempt, { while: isAlreadyMember })
+    },
+  )
+
 /** Claims everything that is due. */
 export const claimAll = (outbox: Outbox["Service"]) =>
   outbox.claim({
@@ -323,6 +345,9 @@ export const operations: ReadonlyArray<Operation> = [
   undoing("undo the last bulk extension", 1),
   granting("grant", nobody),
   granting("grant to a member", own),
+  ...(["orLeave", "orExtend"] as const).flatMap((otherwise) =>
+    [nobody, own].map((userId) => grantingIfAbsent(userId, otherwise)),
+  ),
   onMemberships("end", ({ end }, setting, slot) =>
     end({ ...change(setting, slot, knownEventTypes.ended, { user_id: own }), userId: own }),
   ),

@@ -11,9 +11,11 @@ import {
   MembershipStore,
   Millis,
   WebhookStore,
+  alreadyMember,
   completeEvent,
   endDateConflict,
   hostOrigin,
+  isAlreadyMember,
   laterOf,
   replayedResponse,
 } from "@tenure/core/store"
@@ -112,6 +114,43 @@ export const wrongMembershipStores = wrongStores("MembershipStore", MembershipSt
       yield* Effect.yieldNow
       return yield* extend(extension)
     }),
+  }),
+  "is granted once, if many ask at the same time, with or without keys": ({ find, grant }) => ({
+    grantIfAbsent: Effect.fnUntraced(function* ({ isFinal: _, ...granted }) {
+      const found = find(granted.projectId, granted.userId)
+      const left = yield* Effect.catchTag(found, "MembershipNotFound", () => Effect.undefined)
+      if (left !== undefined) return alreadyMember(left)
+      yield* Effect.yieldNow
+      return yield* grant(granted)
+    }),
+  }),
+  "leaves a membership as it is, even an expired one, and returns it": {
+    "replaces expired ones": ({ find, grant, grantIfAbsent }) => ({
+      grantIfAbsent: Effect.fnUntraced(function* (granted) {
+        const found = find(granted.projectId, granted.userId)
+        const left = yield* Effect.catchTag(found, "MembershipNotFound", () => Effect.undefined)
+        const isOver = left !== undefined && left.endDate < Date.UTC(2020, 0)
+        return yield* isOver ? grant(granted) : grantIfAbsent(granted)
+      }),
+    }),
+    "sets metadata": ({ find, grantIfAbsent, setMetadata }) => ({
+      grantIfAbsent: Effect.fnUntraced(function* (granted) {
+        const result = yield* grantIfAbsent(granted)
+        const { metadata, projectId, userId } = granted
+        if (isAlreadyMember(result) && metadata !== undefined) {
+          const { metadata: expected } = yield* Effect.orDie(find(projectId, userId))
+          const { event } = changeIn(projectId)
+          yield* Effect.orDie(setMetadata({ ...granted, event, metadata, expected }))
+        }
+        return result
+      }),
+    }),
+  },
+  "keeps its key with the first response, also if it has left the membership": ({
+    grantIfAbsent,
+  }) => ({ grantIfAbsent: (granted) => grantIfAbsent({ ...granted, isFinal: false }) }),
+  "keeps no key for a membership that it has left, unless it is final": ({ grantIfAbsent }) => ({
+    grantIfAbsent: (granted) => grantIfAbsent({ ...granted, isFinal: true }),
   }),
   "ends with the latest date, if many arrive at the same time": ({ extend, find }) => ({
     extend: Effect.fnUntraced(function* ({ mode, ...extension }) {

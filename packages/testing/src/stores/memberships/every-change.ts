@@ -72,8 +72,12 @@ export const datingChanges: ReadonlyArray<Kind> = [
   ["an ending", (store, by) => store.end({ ...by, userId: u2 })],
 ]
 
-/** Changes of one or two memberships that leave their end dates, or end them. */
+/** Further changes of one or two memberships. */
 const otherChanges: ReadonlyArray<Kind> = [
+  [
+    "a grant to somebody absent",
+    (store, by) => store.grantIfAbsent({ ...by, userId: u3, endDate: in2028, isFinal: true }),
+  ],
   [
     "a change of metadata",
     (store, by) => store.setMetadata({ ...by, userId: u1, expected: noMetadata, metadata: gold }),

@@ -12,6 +12,7 @@ import {
   metadataTests,
 } from "./changing.ts"
 import { formTests } from "./forms.ts"
+import { absentTests } from "./granting.ts"
 import { onceTests } from "./idempotency.ts"
 import { modelTests } from "./model.ts"
 import { erasingTests, movedTests } from "./moving.ts"
@@ -27,6 +28,7 @@ export const membershipStoreSuite = (on: StoreTests): void => {
   expectingTests(on)
   farDatesTests(on)
   formTests(on)
+  absentTests(on)
   metadataTests(on)
   importingTests(on)
   bulkExtensionTests(on)
