@@ -36,23 +36,13 @@ export const makeMemberProjects = (
 ) => {
   const find = (member: Member) => unless(["MembershipNotFound"], memberships.find(member))
 
-  /**
-   * Grants the membership of a new user, once. A payment may have granted a longer one since it was found to be missing:
-   * the audit trail tells, and its end date is set again.
-   */
+  /** Grants the membership of a new user, once, unless a payment has created it meanwhile. */
   const grantTrial = async (member: Member, endDate: Date): Promise<void> => {
     // A digest is short enough for a key.
     const idempotencyKey = digestToken(JSON.stringify([member.projectId, member.userId]))
-    const grant = memberships.grant(
-      { ...member, endDate, reason: "sign-up", idempotencyKey },
-      origin,
-    )
+    const trial = { ...member, endDate, ifAbsent: true, reason: "sign-up", idempotencyKey }
     // Another reading has granted it, with another end date.
-    await unless(["IdempotencyMismatch"], grant)
-    const [last] = await memberships.history({ ...member, limit: 1 })
-    if (last?.from !== undefined && last.from > endDate.getTime()) {
-      await memberships.extend({ ...member, endDate: last.from, mode: "neverShorten" }, origin)
-    }
+    await unless(["IdempotencyMismatch"], memberships.grant(trial, origin))
   }
 
   const isKnown = async (member: Member): Promise<boolean> =>

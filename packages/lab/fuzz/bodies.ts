@@ -53,7 +53,10 @@ const valuesOf = (names: string, value: fc.Arbitrary<unknown>) =>
 const fields = fc.record(
   {
     ...valuesOf("extend end_date expected_end_date since expires_at", date),
-    ...valuesOf("dry_run reason type data event_id projects role name event_types", odd),
+    ...valuesOf(
+      "dry_run create if_absent reason type data event_id projects role name event_types",
+      odd,
+    ),
     url: fc.constantFrom(...urls),
   },
   { requiredKeys: [] },
@@ -65,6 +68,8 @@ const expected = fc.oneof(
   fc.tuple(date, date).map(([extend, expected_end_date]) => ({ extend, expected_end_date })),
   fc.tuple(date, odd).map(([extend, dry_run]) => ({ extend, dry_run })),
   fc.tuple(date, odd).map(([extend, reason]) => ({ extend, reason })),
+  fc.tuple(date, odd).map(([extend, create]) => ({ extend, create })),
+  fc.tuple(date, odd).map(([end_date, if_absent]) => ({ end_date, if_absent })),
   odd.map((data) => ({ type: "payment.completed", data })),
   date.map((since) => ({ since })),
   fc.constantFrom(...timeZones).map((time_zone) => ({ time_zone })),

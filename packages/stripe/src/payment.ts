@@ -1,7 +1,7 @@
 /** Reads the period paid by one invoice, and extends the membership. */
 
 import type { Member, Tenure } from "@tenure/core"
-import { digestToken, hasTag, unless } from "@tenure/core/internal"
+import { digestToken, unless } from "@tenure/core/internal"
 import { basisIn, originOf, paymentReason } from "./basis.ts"
 import { fromStripe } from "./stripe-error.ts"
 
@@ -123,9 +123,6 @@ export const readPayment = async (
     : { invoice: invoice.id, endDate, member: memberIn(subscription.metadata ?? {}) }
 }
 
-/** How often a payment creates a membership anew, if others end it. */
-const maxGrants = 10
-
 /** How a payment is applied. */
 export interface Applying {
   readonly eventId: string
@@ -139,8 +136,8 @@ export interface Applying {
 
 /**
  * Has a membership last at least until a paid date, and creates it if it is missing. Resolves to `false` if the payment
- * was applied before, or changes nothing. Of several payments at the same time, one creates the membership, because their grants share an
- * idempotency key; then the others extend it.
+ * was applied before, or changes nothing. Of several payments at the same time, one creates the membership, and the
+ * others extend it.
  */
 export const lengthen = async (
   memberships: Tenure["memberships"],
@@ -154,24 +151,19 @@ export const lengthen = async (
   const known = new Set(rows.flatMap((row) => basisIn(row)?.invoices ?? []))
   if (appliedWith.some((id) => known.has(id))) return false
 
-  const origin = originOf(eventId)
-  const keyOf = (...parts: ReadonlyArray<string | number>) =>
-    digestToken(JSON.stringify([projectId, userId, ...parts]))
-  const change = { ...member, endDate, reason }
-  const extension = { ...change, mode: "neverShorten", idempotencyKey: keyOf(invoice) } as const
-  for (let grants = 0; grants < maxGrants; grants++) {
-    try {
-      await memberships.extend(extension, origin)
-      return true
-    } catch (error) {
-      // The paid period is over, or the payment has been applied, with other payments or rules.
-      if (hasTag(error, ["EndDateNotInFuture", "IdempotencyMismatch"])) return false
-      if (!grantsMissing || !hasTag(error, ["MembershipNotFound"])) throw error
-    }
-    const grant = memberships.grant({ ...change, idempotencyKey: keyOf("grant", grants) }, origin)
-    if ((await unless(["IdempotencyMismatch"], grant)) !== undefined) return true
-  }
-  throw new Error(`The membership of the user "${userId}" is ended again and again`)
+  const extended = memberships.extend(
+    {
+      ...member,
+      endDate,
+      reason,
+      mode: "neverShorten",
+      create: grantsMissing,
+      idempotencyKey: digestToken(JSON.stringify([projectId, userId, invoice])),
+    },
+    originOf(eventId),
+  )
+  // The paid period is over, or the payment has been applied, with other payments or rules.
+  return (await unless(["EndDateNotInFuture", "IdempotencyMismatch"], extended)) !== undefined
 }
 
 /**

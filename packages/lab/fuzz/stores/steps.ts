@@ -255,7 +255,14 @@ const templates: ReadonlyArray<Template> = [
     member("/extend"),
     object(
       { extend: date },
-      { expected_end_date, dry_run: truth, events, reason, mode: pick('"set"') },
+      {
+        expected_end_date,
+        create: truth,
+        dry_run: truth,
+        events,
+        reason,
+        mode: pick('"set"', '"never_shorten"'),
+      },
     ),
   ),
   send(
@@ -285,7 +292,15 @@ const templates: ReadonlyArray<Template> = [
     member("/extend"),
     object(
       { through: lastDay },
-      { time_zone: zone, expected_end_date, dry_run: truth, events, reason, mode: pick('"set"') },
+      {
+        time_zone: zone,
+        expected_end_date,
+        create: truth,
+        dry_run: truth,
+        events,
+        reason,
+        mode: pick('"set"', '"never_shorten"'),
+      },
     ),
   ),
   once(
@@ -299,6 +314,7 @@ const templates: ReadonlyArray<Template> = [
           from: pick('"end"', '"now"', '"later"', '"no"'),
           time_zone: zone,
           expected_end_date,
+          create: truth,
           dry_run: truth,
           reason,
         },
@@ -405,12 +421,20 @@ const templates: ReadonlyArray<Template> = [
     ),
   ),
   get(3, member()),
-  send(6, "PUT", member(), object({ end_date: anyTime }, { reason, metadata, dry_run: isDry })),
+  send(
+    6,
+    "PUT",
+    member(),
+    object({ end_date: anyTime }, { reason, metadata, if_absent: truth, dry_run: isDry }),
+  ),
   send(
     5,
     "PUT",
     member(),
-    object({ through: lastDay }, { time_zone: zone, end_date: pick("null"), metadata }),
+    object(
+      { through: lastDay },
+      { time_zone: zone, end_date: pick("null"), metadata, if_absent: truth },
+    ),
   ),
   send(1, "PUT", member(), pick('{"end_date":null}')),
   send(4, "PATCH", member(), object({ metadata }, { reason })),
