@@ -337,7 +337,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
       changeProject(
         granted,
         (project, now) => grantOne(project, granted, now),
-        ({ metadata }) => formatGrantAnswer({ ...granted, metadata, isLeft: false }),
+        ({ metadata }, given = formatGrantAnswer({ ...granted, metadata, isLeft: false })) => given,
       ).pipe(Effect.map((result) => (isReplayedResponse(result) ? result : result.event))),
 
     grantIfAbsent: (granted) => {

@@ -283,9 +283,9 @@ export const extendInOrder = (schema: string, idempotency: KeyClauseOfEach): str
 
 /**
  * The result of an extension `p` for a membership `m`, which may depend on its end date: one is expected, or
- * a later one is kept.
+ * a later one is kept. With `expectsForm`, it may depend on the form of that.
  */
-const extendedIf = (schema: string): string => {
+const extendedIf = (schema: string, expectsForm: boolean): string => {
   const { generation, lowerBound } = endingColumns(schema, "made.bulk_seq", "made.to_date")
   const dateSetAt = dateSetAtSql({
     endDate: "made.to_date",
@@ -293,8 +293,10 @@ const extendedIf = (schema: string): string => {
     bulkSeq: "made.bulk_seq",
   })
   const { inDays, keptDay } = effectiveFormLocked(schema)
-  const isOtherForm = `CASE WHEN p.expected_in_days IS NOT NULL
+  const isOtherForm = expectsForm
+    ? `CASE WHEN p.expected_in_days IS NOT NULL
     THEN ${inDays} <> p.expected_in_days OR ${keptDay} IS DISTINCT FROM p.expected_kept_day ELSE false END`
+    : "false"
   return `(end_date, in_days, kept_day, date_set_at, seq, next_check_at, ending_generation, ending_lower_bound, previous_end_date) = (
     SELECT coalesce(made.to_date, m.end_date),
            CASE WHEN made.to_date IS NULL THEN m.in_days ELSE made.in_days END,
@@ -326,11 +328,17 @@ const laterDate = `CASE WHEN ends_later THEN ${millisOf("from_date")}::text END`
  * A membership that stays as it is, or does not have the expected date, is written unchanged. So it is
  * locked, and its date is the current one even if other transactions have changed it since the statement
  * began.
+ *
+ * @param expectsForm - whether extensions may expect a form; comparing it makes the statement 7 % slower
  */
-export const extendIf = (schema: string, idempotency: KeyClauseOfEach): string => `
+const extendingIf = (
+  schema: string,
+  idempotency: KeyClauseOfEach,
+  expectsForm: boolean,
+): string => `
   WITH ${requestedOfEach(idempotency, {
-    types: ", $13::timestamptz[], $14::boolean[], $15::boolean[], $16::smallint[]",
-    columns: ", expected_date, keeps_later, expected_in_days, expected_kept_day",
+    types: `, $13::timestamptz[], $14::boolean[]${expectsForm ? ", $15::boolean[], $16::smallint[]" : ""}`,
+    columns: `, expected_date, keeps_later${expectsForm ? ", expected_in_days, expected_kept_day" : ""}`,
   })},
   ${lockedProjects(schema)},
   placed AS MATERIALIZED (
@@ -342,7 +350,7 @@ export const extendIf = (schema: string, idempotency: KeyClauseOfEach): string =
   ),
   found AS (
     UPDATE ${schema}.memberships m
-    SET ${extendedIf(schema)}
+    SET ${extendedIf(schema, expectsForm)}
     -- Both columns come from one table, so that the index finds each membership, however many members the
     -- planner assumes.
     FROM placed p
@@ -362,6 +370,16 @@ export const extendIf = (schema: string, idempotency: KeyClauseOfEach): string =
   FROM found
 `
 
+export const extendIf = (schema: string, idempotency: KeyClauseOfEach): string =>
+  extendingIf(schema, idempotency, false)
+
+/** The same if extensions expect a form, too. */
+export const extendIfForm = (schema: string, idempotency: KeyClauseOfEach): string =>
+  extendingIf(schema, idempotency, true)
+
+/** Whether an extension expects a form of the current date. */
+export const isOfForm = ({ expectedForm }: Extension): boolean => expectedForm !== undefined
+
 /** Whether an extension depends on the membership's current date. */
 export const isConditional = ({ expectedEndDate, mode }: Extension): boolean =>
   expectedEndDate !== undefined || mode === "neverShorten"
@@ -371,6 +389,11 @@ export const extendIfParams = (extensions: ReadonlyArray<Extension>) => [
   ...paramsOfEach(extensions),
   instantsParam(extensions.map(({ expectedEndDate }) => expectedEndDate)),
   flagsParam(extensions.map(({ mode }) => mode === "neverShorten")),
+]
+
+/** The parameters for `extendIfForm`. */
+export const extendIfFormParams = (extensions: ReadonlyArray<Extension>) => [
+  ...extendIfParams(extensions),
   flagsParam(extensions.map(({ expectedForm }) => expectedForm?.inDays)),
   smallintsParam(extensions.map(({ expectedForm }) => expectedForm?.keptDay)),
 ]

@@ -162,7 +162,8 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
     import: withAndWithoutKey(schema, statements.importAll, 13),
     extend: statements.extend(schema),
     extendInOrder: withAndWithoutKeys(schema, statements.extendInOrder, 12),
-    extendIf: withAndWithoutKeys(schema, statements.extendIf, 16),
+    extendIf: withAndWithoutKeys(schema, statements.extendIf, 14),
+    extendIfForm: withAndWithoutKeys(schema, statements.extendIfForm, 16),
     findGrantable: statements.findGrantable(schema),
     findUnlocked: statements.findUnlocked(schema),
     extendAll: withAndWithoutKey(schema, extendAll, 13),
@@ -220,7 +221,9 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
     findUnlocked: sql.findGrantable,
     run: (extensions: ReadonlyArray<Extension>, options) =>
       change<statements.ExtendedRow>(
-        pickFormOfEach(sql.extendIf, statements.extendIfParams(extensions), extensions),
+        extensions.some(statements.isOfForm)
+          ? pickFormOfEach(sql.extendIfForm, statements.extendIfFormParams(extensions), extensions)
+          : pickFormOfEach(sql.extendIf, statements.extendIfParams(extensions), extensions),
         options,
       ),
   })

@@ -96,7 +96,7 @@ export interface MetadataChange extends Change {
 export interface Extension extends DateChange {
   /** The expected current end date. By default, any. */
   readonly expectedEndDate?: EndDate | undefined
-  /** The expected form of the expected end date. By default, any. */
+  /** The expected form of that end date. By default, any. Only with `expectedEndDate`. */
   readonly expectedForm?: DateForm | undefined
   /** Whether to change a later end date (`"set"`, the default) or leave it. */
   readonly mode?: BulkMode | undefined
