@@ -20,11 +20,11 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
     expect(await print`projects create members`).toBe("Created the project members.\n")
     expect(await print`projects create members`).toBe("The project members existed already.\n")
     const p = ["--project", "members"]
-    await print`members grant 1 2098-01-01 ${p} --set plan=a=b`
+    await print`members grant 1 2098-01-01T00:00Z ${p} --set plan=a=b`
     await print`members update 1 ${p} --set=seat=1 --unset trial`
     expect(await run`members update 1 ${p}`).toMatchObject(refused(2, "--set"))
     expect(await run`members update 1 ${p} --set=x`).toMatchObject({ code: 2 })
-    await print`members grant 2 2001-01-01 ${p} --reason "a test"`
+    await print`members grant 2 2001-01-01T00:00Z ${p} --reason "a test"`
     expect(await print`members list ${p}`).toBe(
       [
         "USER ID  END DATE                  STATE    METADATA",
@@ -34,7 +34,14 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
       ].join("\n"),
     )
     expect(await lines`members list ${p} --state=expired`).toEqual([
-      { user_id: "2", end_date: day("2001-01-01"), state: "expired", metadata: {} },
+      {
+        user_id: "2",
+        end_date: day("2001-01-01"),
+        through: null,
+        kept_day: null,
+        state: "expired",
+        metadata: {},
+      },
     ])
     expect(await json`members grant 3 tomorrow ${p}`).toMatchObject({
       end_date: expect.stringMatching(/T00:00:00\.000Z$/),
@@ -48,14 +55,14 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
   it("a member is extended, after a question if the end would be earlier", async () => {
     await create("extended")
     const p = ["--project", "extended"]
-    await print`members grant 2 2001-01-01 ${p} --reason "a test"`
+    await print`members grant 2 2001-01-01T00:00Z ${p} --reason "a test"`
     await print`members extend 2 2099-01-01T00:00:00.000Z ${p}`
-    const conflict = await run`members extend 2 2097-01-01 --expected 2098-01-01 ${p}`
+    const conflict = await run`members extend 2 2097-01-01T00:00Z --expected 2098-01-01T00:00Z ${p}`
     expect(conflict).toMatchObject(refused(1, "END_DATE_CONFLICT"))
     const [from, to] = [day("2099-01-01"), day("2098-01-01")]
     const kept = { new_end_date: from, previous_end_date: from }
-    expect(await json`members extend 2 2097-01-01 --never-shorten ${p}`).toEqual(kept)
-    const earlier = ["members", "extend", "2", "2098-01-01", ...p]
+    expect(await json`members extend 2 2097-01-01T00:00Z --never-shorten ${p}`).toEqual(kept)
+    const earlier = ["members", "extend", "2", "2098-01-01T00:00Z", ...p]
     expect(await print`${earlier} --dry-run`).toBe(`${from} → ${to}${dryRun}`)
     const question = `ends ${from}, and would end earlier: ${to}. Shorten it?`
     expect(await run`${earlier}`).toMatchObject(refused(2, question))
@@ -70,7 +77,7 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
   })
 
   it("members for life never end, unless a date is set for one or for all", async () => {
-    await create("life", ["1", "never"], ["2", "2098-01-01"])
+    await create("life", ["1", "never"], ["2", "2098-01-01T00:00Z"])
     const p = ["--project", "life"]
     const life = { end_date: null, state: "active" }
     expect(await print`members list ${p}`).toMatch(/^1 +never +active/m)
@@ -87,9 +94,9 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
       end_date: null,
       previous_end_date: null,
     })
-    const later = await run`members extend 2 2099-01-01 --expected never ${p}`
+    const later = await run`members extend 2 2099-01-01T00:00Z --expected never ${p}`
     expect(later).toMatchObject(refused(1, "END_DATE_CONFLICT"))
-    const dated = ["members", "extend", "1", "2098-01-01", ...p]
+    const dated = ["members", "extend", "1", "2098-01-01T00:00Z", ...p]
     const kept = await print`${dated} --never-shorten`
     expect(kept).toBe("It never ends, as before\n")
     const question = `is for life, and would end: ${day("2098-01-01")}. Shorten it?`
@@ -102,7 +109,7 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
     expect(await json`members why 1 ${p}`).toMatchObject(life)
 
     const ended = "1 member for life would get an end date."
-    const all = ["extend-all", "life", "2097-01-01"]
+    const all = ["extend-all", "life", "2097-01-01T00:00Z"]
     const dry = await print`${all} --dry-run`
     expect(dry).toContain(`1: never → ${day("2097-01-01")}`)
     expect(dry).toContain(`\n${ended}${dryRun}`)
@@ -116,8 +123,113 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
     expect(await print`${dated} --yes`).toBe(`never → ${day("2098-01-01")}\n`)
   })
 
+  it("a day as an end date is the last one in the time zone of the project", async () => {
+    await print`projects create days`
+    await print`projects update days --time-zone Europe/Berlin`
+    const p = ["--project", "days"]
+    const january = { through: "2098-01-31", end_date: "2098-01-31T23:00:00.000Z" }
+    const shown = "through 2098-01-31 (2098-01-31T23:00:00.000Z, Europe/Berlin)"
+    expect(await json`members grant 1 2098-01-31 ${p}`).toMatchObject(january)
+    expect(await print`members grant 2 --through 2098-01-31 ${p}`).toContain(`end date  ${shown}\n`)
+    expect(await print`members get 1 ${p}`).toBe(
+      `user id   1\nend date  ${shown}\nstate     active\nmetadata  –\n`,
+    )
+    expect(await print`members list ${p}`).toMatch(/^1 +through 2098-01-31 +active/m)
+    const why = await print`members why 1 ${p}`
+    expect(why).toMatch(/^1 of days is active through 2098-01-31, until 2098-01-31T23:00:00.000Z$/m)
+
+    const to = (end: string) => `through 2098-01-31 → ${end}`
+    const [february, utc] = ["2098-02-28T23:00:00.000Z", "2098-03-01T00:00:00.000Z"]
+    const extend = ["members", "extend", "1", ...p]
+    const days = `through 2098-02-28 (${february}, Europe/Berlin)`
+    expect(await print`${extend} 2098-02-28 --dry-run`).toBe(`${to(days)}${dryRun}`)
+    expect(await print`${extend} --through 2098-02-28 --time-zone UTC --dry-run`).toBe(
+      `${january.end_date} → ${utc}${dryRun}`,
+    )
+    expect(await print`${extend} +1mo --dry-run`).toBe(`${january.end_date} → ${february}${dryRun}`)
+    const kept = await run`${extend} 2098-01-30 --expected 2098-02-28`
+    expect(kept).toMatchObject(refused(1, "END_DATE_CONFLICT"))
+    const earlier = `ends ${january.end_date} (through 2098-01-31), and would end earlier: 2098-01-29T23`
+    expect(await run`${extend} 2098-01-29`).toMatchObject(refused(2, earlier))
+    expect(await print`${extend} +1mo --expected 2098-01-31`).toBe(`${to(days)}\n`)
+    expect(await print`${extend} 2098-02-28`).toBe(`It ends as before: ${days}\n`)
+    expect(await print`members get 1 ${p}`).not.toContain("kept day")
+    await print`members grant 2 2098-01-30 ${p}`
+    await print`members extend 2 --by P1M --time-zone Europe/Berlin ${p}`
+    expect(await print`members get 2 ${p}`).toMatch(/^kept day +30$/m)
+
+    await print`members grant 3 2098-01-31 --time-zone UTC ${p}`
+    expect(await json`members get 3 ${p}`).toMatchObject({
+      through: null,
+      end_date: day("2098-02-01"),
+    })
+    expect(await run`members extend 3 2098-03-31 --expected 2098-01-31 ${p}`).toMatchObject(
+      refused(1, `its end date is ${day("2098-02-01")}`),
+    )
+    const all = ["extend-all", "days", "--through", "2098-03-31"]
+    expect(await json`${all} --yes`).toMatchObject({ new_end_date: "2098-03-31T22:00:00.000Z" })
+    expect(await json`${all} --time-zone UTC --dry-run`).toMatchObject({
+      new_end_date: day("2098-04-01"),
+    })
+    expect(await lines`members list ${p}`).toMatchObject(
+      ["1", "2", "3"].map((user_id) => ({ user_id, through: "2098-03-31" })),
+    )
+    const range = ["--from", "2098-03-31", "--to", "2098-05-01", ...p]
+    const assumed = async (...args: ReadonlyArray<string>) =>
+      (await json`members ends ${range} ${args}`).days.filter(
+        ({ ends }: { readonly ends: number }) => ends > 0,
+      )
+    const april = [{ day: "2098-04-30", ends: 3, extended: expect.anything() }]
+    expect(await assumed("--through", "2098-04-30")).toMatchObject(april)
+    expect(await assumed("--extend", "2098-04-30")).toMatchObject(april)
+  })
+
+  it("today and tomorrow are days in the time zone of the project, or another one", async () => {
+    await print`projects create today`
+    const zone = "Pacific/Kiritimati"
+    await print`projects update today --time-zone ${zone}`
+    const dayIn = (timeZone: string, later = 0) =>
+      new Date(Date.now() + later * 86_400_000).toLocaleDateString("sv", { timeZone })
+    const p = ["-p", "today"]
+    expect(await json`members grant 1 today ${p}`).toMatchObject({ through: dayIn(zone) })
+    expect(await json`members extend 1 tomorrow ${p}`).toMatchObject({
+      new_end_date: expect.stringContaining("T10:00:00.000Z"),
+    })
+    expect(await json`members get 1 ${p}`).toMatchObject({ through: dayIn(zone, 1) })
+    expect(await json`members grant 1 --through today --time-zone UTC ${p}`).toMatchObject({
+      end_date: day(dayIn("UTC", 1)),
+    })
+    const wrong = await run`members grant 1 today --time-zone +01:00 ${p}`
+    expect(wrong).toMatchObject(refused(2, "--time-zone must be"))
+  })
+
+  it.each([
+    ["members grant 1 2098-01-31 --through 2098-01-31", "Give either a date"],
+    ["members grant 1", "Give either a date"],
+    ["members grant 1 never --time-zone UTC", "--time-zone is for a day"],
+    ["members grant 1 --through +1mo", "a day, such as 2027-01-31"],
+    ["members extend 1 2098-01-31 --by P1M", "Give either a date"],
+    ["members extend 1 2098-01-31T00:00Z --time-zone UTC", "--time-zone is for a day"],
+    ["members extend 1 2098-01-31 --expected +1mo", "a date, such as"],
+    ["extend-all --by P3D --time-zone UTC", "a day of a duration has 24 hours"],
+    ["members ends --extend 2098-01-31 --through 2098-01-31", "Give either --extend"],
+    ["members ends --extend never", "--extend must be a date"],
+  ])("a wrong end date is refused: %s", async (line, told) => {
+    expect(await run`${line.split(" ")} -p none`).toMatchObject(refused(2, told))
+  })
+
+  it("a duration from now counts in UTC, or in a time zone", async () => {
+    await print`projects create from-now`
+    const grant = async (...words: ReadonlyArray<string>) =>
+      (await json`members grant 1 ${words} -p from-now`).end_date
+    const hours = (end: string) => Math.round((Date.parse(end) - Date.now()) / 3_600_000)
+    expect(hours(await grant("+30d"))).toBe(720)
+    const shifted = hours(await grant("+1y", "--time-zone", "Europe/Berlin"))
+    expect([365 * 24, 366 * 24]).toContain(shifted)
+  })
+
   it("dates and durations are written in several ways", async () => {
-    await create("dates", ["2", "2099-01-01"])
+    await create("dates", ["2", "2099-01-01T00:00Z"])
     const by = async (...date: ReadonlyArray<string>) =>
       (await json`members extend 2 ${date} -p dates --dry-run`).new_end_date
     expect(await by("+1mo")).toBe(day("2099-02-01"))
@@ -135,10 +247,10 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
   it("members ends shows a bar for each day, and what an extension of all would change", async () => {
     await create(
       "by-day",
-      ["a1", "2098-01-01"],
+      ["a1", "2098-01-01T00:00Z"],
       ["a2", "2098-01-01T12:00:00.000Z"],
-      ["b1", "2098-01-02"],
-      ["b2", "2001-01-01"],
+      ["b1", "2098-01-02T00:00Z"],
+      ["b2", "2001-01-01T00:00Z"],
     )
     const range = ["--from", "2097-12-31", "--to", "2098-01-02", "--project", "by-day"]
     const text = await print`members ends ${range}`
@@ -157,8 +269,8 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
       )
     expect(await days()).toEqual([0, 2, 1])
     expect(await days("--extend-by", "P1D")).toEqual([0, 0, 2])
-    expect(await days("--extend", "2098-01-02")).toEqual([0, 0, 4])
-    expect(await days("--extend", "2098-01-01", "--never-shorten")).toEqual([0, 3, 1])
+    expect(await days("--extend", "2098-01-02T00:00Z")).toEqual([0, 0, 4])
+    expect(await days("--extend", "2098-01-01T00:00Z", "--never-shorten")).toEqual([0, 3, 1])
     expect(await run`members ends ${range} --never-shorten`).toMatchObject({ code: 2 })
     expect(await run`members ends ${range} --extend-by P1M`).toMatchObject({ code: 1 })
     expect(await print`projects get by-day`).toMatch(/^ends in 7 days +0$/m)
@@ -167,10 +279,10 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
   })
 
   it("a dry run shows the webhooks that would be sent", async () => {
-    await create("dry", ["1", "2098-01-01"])
+    await create("dry", ["1", "2098-01-01T00:00Z"])
     await print`webhooks create https://receiver.example/dry -p dry --json`
     const dry = ["-p", "dry", "--dry-run", "--events"]
-    const one = await print`members extend 1 2099-01-01 ${dry}`
+    const one = await print`members extend 1 2099-01-01T00:00Z ${dry}`
     expect(one).toContain("\n1 webhook would be sent: 1 × membership.extended.")
     expect(one.endsWith(dryRun)).toBe(true)
     expect(one).toContain("membership.extended → https://receiver.example/dry (")
@@ -185,7 +297,7 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
     })
     const unchanged = [{ user_id: "1", end_date: day("2098-01-01") }]
     expect(await lines`members list -p dry`).toMatchObject(unchanged)
-    for (const words of ["members extend 1 2099-01-01", "extend-all 2099-01-01"]) {
+    for (const words of ["members extend 1 2099-01-01T00:00Z", "extend-all 2099-01-01T00:00Z"]) {
       const answer = await run`${words.split(" ")} -p dry --events`
       expect(answer).toMatchObject(refused(2, "--dry-run"))
     }
@@ -196,21 +308,21 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
   })
 
   it("extend-all tells how many would end earlier, and asks", async () => {
-    await create("all", ["1", "2098-01-01"], ["2", "2001-01-01"])
+    await create("all", ["1", "2098-01-01T00:00Z"], ["2", "2001-01-01T00:00Z"])
     const counted = { total: 2, new_end_date: day("2097-01-01"), would_shorten: 1 }
-    expect(await json`extend-all all 2097-01-01 --dry-run`).toMatchObject(counted)
-    expect(await json`extend-all 2097-01-01 --project all --dry-run`).toMatchObject(counted)
-    expect(await print`extend-all 2097-01-01 -p=all --dry-run`).toMatch(
+    expect(await json`extend-all all 2097-01-01T00:00Z --dry-run`).toMatchObject(counted)
+    expect(await json`extend-all 2097-01-01T00:00Z --project all --dry-run`).toMatchObject(counted)
+    expect(await print`extend-all 2097-01-01T00:00Z -p=all --dry-run`).toMatch(
       /would shorten +1\n.*This was a dry run: nothing was changed\.\n$/s,
     )
     const told = "1 ends later and would be shortened. Confirm it by --yes."
-    expect(await run`extend-all all 2097-01-01 --json`).toMatchObject(refused(2, told))
-    const gently = ["extend-all", "all", "2097-01-01", "--never-shorten"]
+    expect(await run`extend-all all 2097-01-01T00:00Z --json`).toMatchObject(refused(2, told))
+    const gently = ["extend-all", "all", "2097-01-01T00:00Z", "--never-shorten"]
     const stay = "Those that end later stay as they are."
     expect(await run`${gently}`).toMatchObject(refused(2, stay))
     await print`${gently} --yes`
     expect(await print`members get 1 --project all`).toContain("2098-01-01")
-    await print`extend-all all 2097-01-01 --yes`
+    await print`extend-all all 2097-01-01T00:00Z --yes`
     expect(await print`members get 1 --project all`).toContain("2097-01-01")
   })
 
@@ -226,13 +338,13 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
       return { dates, ...rest }
     }
     await print`projects create why`
-    await print`members grant 1 2098-01-01 -p why --reason paid`
+    await print`members grant 1 2098-01-01T00:00Z -p why --reason paid`
     await print`members update 1 -p why --set=seat=1`
-    await print`members extend 1 2098-02-01 -p why`
+    await print`members extend 1 2098-02-01T00:00Z -p why`
     await print`extend-all why --by=P1D --reason=outage --yes`
     const { id } = await json`members bulk-extensions -p why`
-    await print`extend-all why 2098-01-15 --never-shorten --yes`
-    await print`members grant 2 2097-01-01 -p why`
+    await print`extend-all why 2098-01-15T00:00Z --never-shorten --yes`
+    await print`members grant 2 2097-01-01T00:00Z -p why`
     const extended = [
       ["granted", null, day("2098-01-01"), false],
       ["extended", day("2098-01-01"), day("2098-02-01"), false],
@@ -249,7 +361,7 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
     await print`members undo ${id} -p why --yes`
     const undone = ["bulk_undone", day("2098-02-02"), day("2098-02-01"), true]
     expect((await why("1")).dates).toEqual([...extended, [...bulk, false], undone])
-    await print`extend-all why 2098-01-01 --yes`
+    await print`extend-all why 2098-01-01T00:00Z --yes`
     expect((await why("2")).dates).toEqual([
       ["granted", null, day("2097-01-01"), false],
       ["bulk_extended", day("2097-01-01"), day("2098-01-01"), true],
@@ -263,10 +375,10 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
   })
 
   it("members are extended by a duration, and all of that is undone", async () => {
-    await create("longer", ["1", "2098-01-31"], ["2", "2001-01-01"])
+    await create("longer", ["1", "2098-01-31T00:00Z"], ["2", "2001-01-01T00:00Z"])
     const p = ["--project", "longer"]
     const endOf = async (user: string) => (await json`members get ${user} ${p}`).end_date
-    expect(await run`extend-all longer 2097-01-01 --by P3D`).toMatchObject({ code: 2 })
+    expect(await run`extend-all longer 2097-01-01T00:00Z --by P3D`).toMatchObject({ code: 2 })
     expect(await run`extend-all longer --by P1M --yes`).toMatchObject({ code: 1 })
     await print`members extend 1 --by P1M ${p}`
     expect(await endOf("1")).toBe(day("2098-02-28"))
@@ -325,8 +437,8 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
 
   it("the audit trail says who changed what, newest first, since a date", async () => {
     await print`projects create audited`
-    await print`members grant 1 2098-01-01 -p audited --reason "a test"`
-    await print`members extend 1 2099-01-01 -p audited`
+    await print`members grant 1 2098-01-01T00:00Z -p audited --reason "a test"`
+    await print`members extend 1 2099-01-01T00:00Z -p audited`
     expect(await lines`audit audited`).toMatchObject([
       { action: "extended", user_id: "1", to: day("2099-01-01") },
       { action: "granted", user_id: "1", key_id: expect.any(String), reason: "a test" },
@@ -341,7 +453,7 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
   it("what a terminal would obey is escaped, as JSON too", async () => {
     await print`projects create hostile`
     const reason = "\u001b]0;mine\u0007 \u009b2J \u202e\r\u2028"
-    await print`members grant 1 2098-01-01 -p hostile --reason ${reason}`
+    await print`members grant 1 2098-01-01T00:00Z -p hostile --reason ${reason}`
     for (const words of ["members history 1 -p hostile", "audit hostile"]) {
       expect(await print`${words.split(" ")}`).not.toMatch(/(?!\n)\p{C}/u)
       const asJson = await print`${words.split(" ")} --json`
@@ -371,7 +483,7 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
       await print`projects create own`
       await print`trigger payment.completed -p own --data ${'{"amount":1}'}`
       await print`trigger memberships.extended -p own`
-      await print`members grant 0 2098-01-01 -p own`
+      await print`members grant 0 2098-01-01T00:00Z -p own`
       for (const type of ["memberships.extended", "membership.ended"])
         expect(await run`trigger ${type} -p own`).toMatchObject({ code: 1 })
     })

@@ -3,21 +3,29 @@
 import type { EventsPreview } from "@tenure/client"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { callApi } from "../support/api.ts"
 import { describeDryRun, dryRunFlag, eventsFlag, requireDryRun } from "../support/dry-run.ts"
 import {
-  booleanFlag,
-  type Goal,
-  type ProjectPlace,
+  type GivenEnd,
+  type GoalFlags,
   extendBy,
   goalArgument,
+  goalOf,
   parseGoal,
+  requireGoal,
+  throughFlag,
+  timeZoneFlag,
+} from "../support/end-dates.ts"
+import { usageFailure } from "../support/failure.ts"
+import {
+  booleanFlag,
+  type ProjectPlace,
   projectFlag,
   projectPlace,
   reason,
-  requireGoal,
   requireProject,
 } from "../support/flags.ts"
 import { requireConfirmation } from "../support/input.ts"
@@ -162,12 +170,13 @@ const laterOf = (change: ChangeOfAll, isNeverShortened: boolean): string => {
 
 interface Placed {
   readonly place: ProjectPlace
-  readonly date: Option.Option<Goal>
+  readonly date: Option.Option<GivenEnd>
 }
 
-/** Tells the project from the date: a single argument that is a date is no project. */
-const placeOf = ({ date, place }: Placed): Placed => {
-  const goal = Option.isNone(date) ? Option.flatMap(place.argument, parseGoal) : Option.none<Goal>()
+/** Tells the project from the date: a single argument that is a date is no project, unless another flag has the date. */
+const placeOf = ({ by, date, place, through }: Placed & GoalFlags): Placed => {
+  const isDated = [by, date, through].some((one) => Option.isSome<unknown>(one))
+  const goal = isDated ? Option.none<GivenEnd>() : Option.flatMap(place.argument, parseGoal)
   return Option.isSome(goal)
     ? { place: { ...place, argument: Option.none() }, date: goal }
     : { place, date }
@@ -180,6 +189,10 @@ export const extendAllCommand = Command.make(
     place: projectPlace,
     date: goalArgument,
     by: extendBy,
+    through: throughFlag,
+    timeZone: timeZoneFlag.pipe(
+      Flag.withDescription("The IANA time zone in which the day ends; by default, the project's"),
+    ),
     reason,
     neverShorten,
     dryRun: dryRunFlag,
@@ -189,7 +202,13 @@ export const extendAllCommand = Command.make(
     yield* requireDryRun(given)
     const { date, place } = placeOf(given)
     const project_id = yield* requireProject(place)
-    const goal = yield* requireGoal(date, given.by)
+    const end = yield* requireGoal({ ...given, date })
+    if (end._tag === "Duration" && Option.isSome(given.timeZone)) {
+      return yield* usageFailure(
+        "--time-zone is for a day: in an extension of all, a day of a duration has 24 hours.",
+      )
+    }
+    const goal = yield* goalOf(end, { project: project_id, timeZone: given.timeZone })
     const extended = (dry_run: boolean) =>
       callApi(({ memberships }, options) =>
         memberships.extendAll(

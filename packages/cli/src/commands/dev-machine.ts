@@ -14,7 +14,6 @@ import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { Api, nowhere } from "../support/api.ts"
 import { attempt, callFailure, operationFailed, usageFailure } from "../support/failure.ts"
-import type { Goal } from "../support/flags.ts"
 import { makeLocalFetch } from "../support/in-process.ts"
 import { makeProgress } from "../support/progress.ts"
 import { isoOf, pluralize, printable } from "../support/text.ts"
@@ -54,13 +53,16 @@ import {
   startTimeMachine,
 } from "./time-machine.ts"
 
+/** When a copy begins: a time, or a duration after its start. */
+export type ClockGoal = { readonly date: string } | { readonly duration: string }
+
 /** The flags. */
 export interface MachineFlags {
   /** A file's path, or `-` for standard input. */
   readonly from: string
   readonly reading: Reading
   /** The time to begin at, by the machine's clock; its start by default. */
-  readonly at: Option.Option<Goal>
+  readonly at: Option.Option<ClockGoal>
   /** Statuses by host, for failing receivers. */
   readonly fail: ReadonlyArray<readonly [host: string, status: number]>
   readonly port: number
@@ -189,10 +191,8 @@ const apiOf = ({ tenure }: TimeMachine, token: string): Api["Service"] => {
 }
 
 /** Returns the time to begin at. */
-const timeOf = (at: Goal, start: number): number | undefined =>
-  at.extend_by === undefined
-    ? Date.parse(at.extend ?? "")
-    : addDuration(EndDate(start), DurationText(at.extend_by))
+const timeOf = (at: ClockGoal, start: number): number | undefined =>
+  "date" in at ? Date.parse(at.date) : addDuration(EndDate(start), DurationText(at.duration))
 
 const failureOf = (fault: unknown) =>
   operationFailed(fault instanceof Error ? fault.message : String(fault))

@@ -7,7 +7,9 @@ import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { usageFailure } from "../support/failure.ts"
-import { dateFormat, parseGoal } from "../support/flags.ts"
+import { dateFormat, parseDate, parseDuration } from "../support/flags.ts"
+import { isoOf } from "../support/text.ts"
+import type { ClockGoal } from "./dev-machine.ts"
 import { readReading, readingFlags } from "./reading-flags.ts"
 
 const folder = Argument.String("folder").pipe(
@@ -46,8 +48,21 @@ const from = Flag.String("from").pipe(
   Flag.optional,
 )
 
+const day = 86_400_000
+
+/** Returns when tomorrow begins in UTC. */
+const beginOfTomorrow = (): string => isoOf((Math.floor(Date.now() / day) + 1) * day)
+
+/** Reads a time, or a duration from the start of the copy. */
+const parseTime = (text: string): Option.Option<ClockGoal> => {
+  const duration = parseDuration(text)
+  if (duration !== undefined) return Option.some({ duration })
+  const date = text === "tomorrow" ? beginOfTomorrow() : parseDate(text)
+  return date === undefined ? Option.none() : Option.some({ date })
+}
+
 const at = Flag.String("at").pipe(
-  Flag.filterMap(parseGoal, () => `a date, such as ${dateFormat}, or +30d or P30D from the start`),
+  Flag.filterMap(parseTime, () => `a date, such as ${dateFormat}, or +30d or P30D from the start`),
   Flag.withMetavar("DATE"),
   Flag.withDescription("Lets the copy run until then at once, and says what happened"),
   Flag.optional,

@@ -6,8 +6,15 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { callApi } from "../support/api.ts"
+import {
+  type GivenEnd,
+  endFlag,
+  requireOne,
+  resolveDay,
+  throughFlag,
+} from "../support/end-dates.ts"
 import { usageFailure } from "../support/failure.ts"
-import { booleanFlag, dateFlag, durationFlag, projectFlag } from "../support/flags.ts"
+import { booleanFlag, durationFlag, projectFlag } from "../support/flags.ts"
 import { printResult } from "../support/output.ts"
 import { layOut, layOutOne } from "../support/text.ts"
 
@@ -29,12 +36,28 @@ const extendBy = durationFlag(
   "Counts as if all members had this duration more, such as P3D or +3d",
 )
 
-const extend = dateFlag("extend", "Counts as if all members had been extended to this date")
+const extend = endFlag("extend", "Counts as if all members had been extended to this date")
+
+const through = throughFlag.pipe(
+  Flag.withDescription("Counts as if all members had been extended through this day"),
+)
 
 const neverShorten = booleanFlag(
   "never-shorten",
-  "With --extend, leaves members that end later as they are",
+  "With --extend or --through, leaves members that end later as they are",
 )
+
+/** Returns the part of a request that says to which date all members would be extended. */
+const extensionOf = Effect.fnUntraced(function* (given: GivenEnd, project: string) {
+  switch (given._tag) {
+    case "Day":
+      return { through: yield* resolveDay(given.day, { project, timeZone: Option.none() }) }
+    case "Instant":
+      return { extend: given.date }
+    default:
+      return yield* usageFailure("--extend must be a date.")
+  }
+})
 
 const widest = 40
 
@@ -63,11 +86,18 @@ const layOutEnds = ({ at, days, ...figures }: EndCounts): ReadonlyArray<string> 
 /** The command. */
 export const endsCommand = Command.make(
   "ends",
-  { project: projectFlag, from, to, extendBy, extend, neverShorten },
+  { project: projectFlag, from, to, extendBy, extend, through, neverShorten },
   Effect.fnUntraced(function* (given) {
-    if (given.neverShorten && Option.isNone(given.extend)) {
-      return yield* usageFailure("--never-shorten needs a date: add --extend.")
+    const isDated = Option.isSome(given.extend) || Option.isSome(given.through)
+    if (given.neverShorten && !isDated) {
+      return yield* usageFailure("--never-shorten needs a date: add --extend or --through.")
     }
+    const goal = isDated
+      ? yield* extensionOf(
+          yield* requireOne("Give either --extend or --through.", given.extend, given.through),
+          given.project,
+        )
+      : {}
     const { data } = yield* callApi(({ memberships }, options) =>
       memberships.ends(
         {
@@ -75,7 +105,7 @@ export const endsCommand = Command.make(
           from: getOrUndefined(given.from),
           to: getOrUndefined(given.to),
           extend_by: getOrUndefined(given.extendBy),
-          extend: getOrUndefined(given.extend),
+          ...goal,
           mode: given.neverShorten ? "never_shorten" : undefined,
         },
         options,

@@ -133,16 +133,19 @@ interface Explanation {
   readonly user_id: string
   /** `null` if there is no membership, or for life. */
   readonly end_date: string | null
+  /** The last whole day, if the membership counts in days. */
+  readonly through: string | null
   /** `null` if there is no membership. */
   readonly state: Membership["state"] | null
   /** Oldest first. */
   readonly changes: ReadonlyArray<DatedChange>
 }
 
-const standingOf = ({ end_date, state }: Explanation): string => {
+const standingOf = ({ end_date, state, through }: Explanation): string => {
   if (state === null) return "is no member"
   if (end_date === null) return "is a member for life: the membership never ends"
-  return `${state === "expired" ? "has expired: it ended" : "is active until"} ${end_date}`
+  const day = through === null ? "" : ` through ${through},`
+  return `${state === "expired" ? "has expired: it was active" : "is active"}${day} until ${end_date}`
 }
 
 const linesOf = (explanation: Explanation) => {
@@ -183,6 +186,7 @@ export const whyCommand = Command.make(
       project_id,
       user_id,
       end_date: member?.end_date ?? null,
+      through: member?.through ?? null,
       state: member?.state ?? null,
       changes: explainDates(found, member && (member.end_date ?? lastEndDate)),
     }

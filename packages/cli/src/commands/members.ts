@@ -1,6 +1,6 @@
 /** `tenure members`: lists, grants, extends, ends, imports and exports. */
 
-import type { Extended, Membership } from "@tenure/client"
+import type { CallOptions, Client, Extended, Membership, Success } from "@tenure/client"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
@@ -8,27 +8,34 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { callApi } from "../support/api.ts"
 import { describeDryRun, dryRunFlag, eventsFlag, requireDryRun } from "../support/dry-run.ts"
-import { operationFailed, usageFailure } from "../support/failure.ts"
 import {
-  booleanFlag,
-  dateFlag,
-  endDate,
-  endDateFlag,
+  type GivenEnd,
+  type MembershipEnd,
+  endArgument,
+  endFlag,
+  endOf,
   extendBy,
+  findZone,
   goalArgument,
-  projectFlag,
-  reason,
+  goalOf,
   requireGoal,
-  userId,
-} from "../support/flags.ts"
+  requireOne,
+  resolveDay,
+  shortEnd,
+  throughFlag,
+  timeZoneFlag,
+  wholeEnd,
+} from "../support/end-dates.ts"
+import { Failure, operationFailed, usageFailure } from "../support/failure.ts"
+import { booleanFlag, dateFlag, projectFlag, reason, userId } from "../support/flags.ts"
 import { requireConfirmation, yesFlag } from "../support/input.ts"
 import {
   callAndPrintDone,
-  callAndPrintRecord,
   changeOf,
   connected,
   jsonFlag,
   printList,
+  printRecord,
   printResult,
 } from "../support/output.ts"
 import { endText, lastEndDate, layOutOne, pluralize, printable } from "../support/text.ts"
@@ -126,8 +133,7 @@ const exportMembersCommand = Command.make(
   Command.withExamples([{ command: "tenure members export --project shop -o members.csv" }]),
 )
 
-const commandsEndDate = endDate,
-  project = projectFlag,
+const project = projectFlag,
   commandsReason = reason,
   commandsUserId = userId
 
@@ -141,10 +147,30 @@ const endingBefore = dateFlag(
   "Only members whose end date is not over and comes before this one, soonest first",
 )
 
-const rowOf = ({ metadata, ...member }: Membership) => ({
-  ...member,
-  end_date: endText(member.end_date),
-  metadata: Object.entries(metadata).map(([name, text]) => `${name}=${text}`),
+const textsOf = (metadata: Membership["metadata"]): ReadonlyArray<string> =>
+  Object.entries(metadata).map(([name, text]) => `${name}=${text}`)
+
+const rowOf = ({ metadata, state, user_id, ...end }: Membership) => ({
+  user_id,
+  end_date: shortEnd(end),
+  state,
+  metadata: textsOf(metadata),
+})
+
+/** Makes a call, and prints the membership that it returns. */
+const callAndPrintMember = Effect.fnUntraced(function* (
+  project_id: string,
+  operation: (client: Client, options: CallOptions) => Promise<Success<Membership>>,
+) {
+  const { data } = yield* callApi(operation)
+  const zone = (yield* jsonFlag) ? undefined : yield* findZone(project_id, data)
+  yield* printRecord(data, ({ kept_day, metadata, state, user_id, ...end }) => ({
+    user_id,
+    end_date: wholeEnd(end, zone),
+    ...(kept_day !== null && { kept_day }),
+    state,
+    metadata: textsOf(metadata),
+  }))
 })
 
 const prefix = Flag.String("prefix").pipe(
@@ -178,10 +204,8 @@ const list = Command.make(
 )
 
 const get = Command.make("get", { user: commandsUserId, project }, (given) =>
-  callAndPrintRecord(
-    ({ memberships }, options) =>
-      memberships.get({ project_id: given.project, user_id: given.user }, options),
-    rowOf,
+  callAndPrintMember(given.project, ({ memberships }, options) =>
+    memberships.get({ project_id: given.project, user_id: given.user }, options),
   ),
 ).pipe(
   Command.withDescription("Shows a member"),
@@ -217,21 +241,19 @@ const update = Command.make(
   (given) =>
     given.set.length + given.unset.length === 0
       ? Effect.fail(usageFailure("Say what to change: --set NAME=TEXT or --unset NAME."))
-      : callAndPrintRecord(
-          ({ memberships }, options) =>
-            memberships.update(
-              {
-                project_id: given.project,
-                user_id: given.user,
-                metadata: Object.fromEntries([
-                  ...given.unset.map((name) => [name, null] as const),
-                  ...given.set,
-                ]),
-                reason: getOrUndefined(given.reason),
-              },
-              options,
-            ),
-          rowOf,
+      : callAndPrintMember(given.project, ({ memberships }, options) =>
+          memberships.update(
+            {
+              project_id: given.project,
+              user_id: given.user,
+              metadata: Object.fromEntries([
+                ...given.unset.map((name) => [name, null] as const),
+                ...given.set,
+              ]),
+              reason: getOrUndefined(given.reason),
+            },
+            options,
+          ),
         ),
 ).pipe(
   Command.withDescription("Changes the metadata of a member"),
@@ -242,31 +264,47 @@ const update = Command.make(
 
 const grant = Command.make(
   "grant",
-  { user: commandsUserId, date: commandsEndDate, project, set, reason: commandsReason },
-  (given) =>
-    callAndPrintRecord(
-      ({ memberships }, options) =>
-        memberships.grant(
-          {
-            project_id: given.project,
-            user_id: given.user,
-            end_date: given.date,
-            reason: getOrUndefined(given.reason),
-            ...(given.set.length > 0 && { metadata: Object.fromEntries(given.set) }),
-          },
-          options,
-        ),
-      rowOf,
-    ),
+  {
+    user: commandsUserId,
+    date: endArgument,
+    through: throughFlag,
+    timeZone: timeZoneFlag,
+    project,
+    set,
+    reason: commandsReason,
+  },
+  Effect.fnUntraced(function* (given) {
+    const date = yield* requireOne(
+      "Give either a date, such as 2027-01-31, +30d or never, or --through with a day.",
+      given.date,
+      given.through,
+    )
+    const end_date = yield* endOf(date, given)
+    yield* callAndPrintMember(given.project, ({ memberships }, options) =>
+      memberships.grant(
+        {
+          project_id: given.project,
+          user_id: given.user,
+          ...end_date,
+          reason: getOrUndefined(given.reason),
+          ...(given.set.length > 0 && { metadata: Object.fromEntries(given.set) }),
+        },
+        options,
+      ),
+    )
+  }),
 ).pipe(
   Command.withDescription("Makes a user a member, or sets the end date of a member"),
   Command.withExamples([
-    { command: "tenure members grant 1001 2027-12-31 --project shop" },
+    {
+      command: "tenure members grant 1001 2027-12-31 --project shop",
+      description: "Through the last day of 2027",
+    },
     { command: "tenure members grant 1001 never --project shop", description: "For life" },
   ]),
 )
 
-const expected = endDateFlag(
+const expected = endFlag(
   "expected",
   "Changes the end date only if it is this one now, so that nobody else's change is undone",
 )
@@ -284,16 +322,29 @@ interface Dates {
   readonly to: string
 }
 
-const changeOfDate = ({ from: before, to }: Dates): string => {
-  if (before !== to) return `${endText(before)} → ${endText(to)}`
-  return to === lastEndDate ? "It never ends, as before" : `It ends ${to}, as before`
-}
-
 /** Asks whether an earlier end date is meant. */
 const shorteningOf = (user: string, { from: before, to }: Dates): string =>
-  before === lastEndDate
+  before === endText(null)
     ? `The membership of ${user} is for life, and would end: ${to}. Shorten it?`
     : `The membership of ${user} ends ${before}, and would end earlier: ${to}. Shorten it?`
+
+/** Returns the expected end date of a membership as the API takes it. Fails if a day is expected, and it ends another one. */
+const expectedOf = Effect.fnUntraced(function* (
+  given: GivenEnd,
+  found: MembershipEnd,
+  project_id: string,
+) {
+  if (given._tag === "Never") return null
+  if (given._tag === "Instant") return given.date
+  if (given._tag === "Duration") return yield* usageFailure("--expected must be a date.")
+  const day = yield* resolveDay(given.day, { project: project_id, timeZone: Option.none() })
+  if (found.through === day) return found.end_date
+  return yield* new Failure({
+    kind: "failed",
+    code: "END_DATE_CONFLICT",
+    message: `The membership does not end with the day ${day}: its end date is ${wholeEnd(found, undefined)}.`,
+  })
+})
 
 const extend = Command.make(
   "extend",
@@ -301,6 +352,8 @@ const extend = Command.make(
     user: commandsUserId,
     date: goalArgument,
     by: extendBy,
+    through: throughFlag,
+    timeZone: timeZoneFlag,
     from,
     project,
     reason: commandsReason,
@@ -311,8 +364,13 @@ const extend = Command.make(
   },
   Effect.fnUntraced(function* (given) {
     yield* requireDryRun(given)
-    const goal = yield* requireGoal(given.date, given.by)
+    const goal = yield* goalOf(yield* requireGoal(given), given)
     const member = { project_id: given.project, user_id: given.user }
+    const find = callApi(({ memberships }, options) => memberships.get(member, options))
+    const { data: found } = yield* find
+    const expected_end_date = Option.isSome(given.expected)
+      ? yield* expectedOf(given.expected.value, found, given.project)
+      : undefined
     const extended = (dry_run: boolean) =>
       callApi(({ memberships }, options) =>
         memberships.extend(
@@ -321,7 +379,7 @@ const extend = Command.make(
             ...goal,
             from: getOrUndefined(given.from),
             reason: getOrUndefined(given.reason),
-            expected_end_date: getOrUndefined(given.expected),
+            expected_end_date,
             mode: given.neverShorten ? "never_shorten" : undefined,
             dry_run,
             ...(given.events && { events: true }),
@@ -329,21 +387,38 @@ const extend = Command.make(
           options,
         ),
       )
-    const { data: found } = yield* callApi(({ memberships }, options) =>
-      memberships.get(member, options),
-    )
     const before = found.end_date ?? lastEndDate
-    const print = ({ data }: { readonly data: Extended }) =>
-      printResult({ ...data, previous_end_date: found.end_date }, () => [
-        printable(changeOfDate({ from: before, to: data.new_end_date })),
+    /** Returns when the membership ends after an extension, which a dry run does not tell for durations. */
+    const endAfter = Effect.fnUntraced(function* (end_date: string) {
+      if (end_date === before) return found
+      const through = (given.neverShorten || goal.time_zone ? undefined : goal.through) ?? null
+      const told = { end_date, through }
+      if (given.dryRun) return told
+      const { data: now } = yield* Effect.orElseSucceed(find, () => ({ data: told }))
+      return now.end_date === end_date ? now : told
+    })
+    const describeChange = Effect.fnUntraced(function* ({ new_end_date }: Extended) {
+      if (new_end_date === before && before === lastEndDate) return "It never ends, as before"
+      const end = yield* endAfter(new_end_date)
+      const to = wholeEnd(end, yield* findZone(given.project, end))
+      if (new_end_date === before) return `It ends as before: ${to}`
+      return `${end.through === null ? endText(before) : shortEnd(found)} → ${to}`
+    })
+    const print = Effect.fnUntraced(function* ({ data }: { readonly data: Extended }) {
+      const change = (yield* jsonFlag) ? "" : yield* describeChange(data)
+      yield* printResult({ ...data, previous_end_date: found.end_date }, () => [
+        printable(change),
         ...describeDryRun(given.dryRun, data.events),
       ])
+    })
     if (given.dryRun) return yield* print(yield* extended(true))
     // A user who passes the expected date knows it.
     if (Option.isNone(given.expected) && !(yield* yesFlag)) {
       const to = goal.extend ?? (yield* extended(true)).data.new_end_date
       const isShorter = !given.neverShorten && to < before
-      yield* requireConfirmation(shorteningOf(given.user, { from: before, to }), !isShorter)
+      const day = found.through === null ? "" : ` (through ${found.through})`
+      const dates = { from: `${endText(before)}${day}`, to }
+      yield* requireConfirmation(shorteningOf(given.user, dates), !isShorter)
     }
     yield* print(yield* extended(false))
   }),

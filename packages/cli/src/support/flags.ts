@@ -1,6 +1,6 @@
-/** Dates as people write them. */
+/** Arguments and flags of several commands, and dates as people write them. */
 
-import { DurationText, EndDate, addDuration } from "@tenure/core/store"
+import { DurationText } from "@tenure/core/store"
 import * as Argument from "effect/cli/Argument"
 import * as CliError from "effect/cli/CliError"
 import * as Flag from "effect/cli/Flag"
@@ -29,15 +29,6 @@ export const parseDate = (text: string): string | undefined => {
   const iso = date.toISOString()
   return isMillis || iso.startsWith(text.slice(0, "2027-01-31".length)) ? iso : undefined
 }
-
-/** Tells whether a text in place of an end date means a membership for life. */
-export const isNever = (text: string): boolean => text.toLowerCase() === "never"
-
-/** Adds `never` to a parser for end dates. */
-const orNever =
-  (parse: (text: string) => string | undefined) =>
-  (text: string): Option.Option<string | null> =>
-    isNever(text) ? Option.some(null) : Option.fromNullishOr(parse(text))
 
 const noProject = new CliError.MissingOption({ option: "project ID, or TENURE_PROJECT" })
 
@@ -110,86 +101,22 @@ export const reason = Flag.String("reason").pipe(
 
 const toIso = Option.liftNullishOr(parseDate)
 
-const whatIsExpected = () => `a date, such as ${dateFormat}`
-
-const whatMayBeRelative = () => `${whatIsExpected()}, or ${relativeFormat}`
+/** Says in errors what a date is. */
+export const whatIsExpected = () => `a date, such as ${dateFormat}`
 
 const relative = /^\+([1-9]\d{0,3})(d|w|mo|y)$/
 
 /** Returns a duration in the form of ISO 8601, which the API takes: of text in this form, or such as `+30d`. */
-const parseDuration = (text: string): string | undefined => {
+export const parseDuration = (text: string): string | undefined => {
   if (DurationText.is(text)) return text
   const [, count = "", unit = ""] = relative.exec(text) ?? []
   return count === "" ? undefined : `P${count}${unit.slice(0, 1).toUpperCase()}`
 }
 
-const relativeFormat = "tomorrow, +30d, +2w, +1mo or +1y, or P1M"
-
-const day = 86_400_000
-
-/** Returns a date, also of `today` and `tomorrow`: when they begin in UTC. */
-const parseDay = (text: string): string | undefined => {
-  const days = ["today", "tomorrow"].indexOf(text)
-  const now = Date.now()
-  return days === -1 ? parseDate(text) : new Date(now - (now % day) + days * day).toISOString()
-}
-
-/** Returns a date, also that of a duration from now. */
-const parseFromNow = (text: string): string | undefined => {
-  const duration = parseDuration(text)
-  if (duration === undefined) return parseDay(text)
-  const date = addDuration(EndDate(Date.now()), DurationText(duration))
-  return date === undefined ? undefined : new Date(date).toISOString()
-}
-
-/** An end date, which may count from now; `null` for life. */
-export const endDate = Argument.String("date").pipe(
-  Argument.filterMap(orNever(parseFromNow), () => `${whatMayBeRelative()}, or never`),
-  Argument.withDescription(`The end date: ${dateFormat}; ${relativeFormat} from now; or never`),
-)
-
-/** To which date, or by which duration, to extend. */
-export interface Goal {
-  readonly extend: string | undefined
-  readonly extend_by: string | undefined
-}
-
-/** Reads a date, or a duration such as `+30d` or `P30D`. */
-export const parseGoal = (text: string): Option.Option<Goal> => {
-  const extend_by = parseDuration(text)
-  const extend = extend_by === undefined ? parseDay(text) : undefined
-  return extend === undefined && extend_by === undefined
-    ? Option.none()
-    : Option.some({ extend, extend_by })
-}
-
-/** The new end date of an extension, which may count from the present one. */
-export const goalArgument = Argument.String("date").pipe(
-  Argument.filterMap(parseGoal, (text) =>
-    isNever(text)
-      ? "a date in the future. Use tenure members grant to make a membership for life"
-      : whatMayBeRelative(),
-  ),
-  Argument.withMetavar("DATE"),
-  Argument.withDescription(
-    `The end date: ${dateFormat}; or ${relativeFormat} from the present one`,
-  ),
-  Argument.optional,
-)
-
 /** Makes a flag for a date. */
 export const dateFlag = (name: string, description: string) =>
   Flag.String(name).pipe(
     Flag.filterMap(toIso, whatIsExpected),
-    Flag.withMetavar("DATE"),
-    Flag.withDescription(description),
-    Flag.optional,
-  )
-
-/** Makes a flag for an end date; `null` for life. */
-export const endDateFlag = (name: string, description: string) =>
-  Flag.String(name).pipe(
-    Flag.filterMap(orNever(parseDate), () => `${whatIsExpected()}, or never`),
     Flag.withMetavar("DATE"),
     Flag.withDescription(description),
     Flag.optional,
@@ -206,25 +133,6 @@ export const durationFlag = (name: string, description: string) =>
     Flag.withDescription(description),
     Flag.optional,
   )
-
-/** The duration of an extension. */
-export const extendBy = durationFlag(
-  "by",
-  "Adds a duration, such as P1M or +1mo, in place of setting a date",
-)
-
-/** Returns the part of a request that says to which date, or by which duration, to extend. */
-export const requireGoal = (date: Option.Option<Goal>, duration: Option.Option<string>) =>
-  Option.isSome(date) === Option.isSome(duration)
-    ? Effect.fail(
-        usageFailure("Give either a date, such as 2027-01-31 or +30d, or --by with a duration."),
-      )
-    : Effect.succeed<Goal>(
-        Option.getOrElse(date, () => ({
-          extend: undefined,
-          extend_by: Option.getOrUndefined(duration),
-        })),
-      )
 
 /** Creates a flag, off by default. */
 export const booleanFlag = (name: string, description: string): Flag.Flag<boolean> =>
