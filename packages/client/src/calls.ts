@@ -43,8 +43,19 @@ export interface Calls {
 export interface ImportLine {
   /** The user id. */
   readonly user_id: string
-  /** The end date, possibly in the past: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. Null for life. */
-  readonly end_date: number | string | null
+  /**
+   * The end date, possibly in the past: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. Null for life. Needed
+   * without `through`.
+   */
+  readonly end_date?: number | string | null | undefined
+  /** In place of `end_date`: the last whole day, such as `"2099-01-31"`. */
+  readonly through?: string | undefined
+  /** The IANA time zone for `through`; by default, the project's. */
+  readonly time_zone?: string | undefined
+  /** The day that months count with, as the membership returned it: 1 to 31. */
+  readonly kept_day?: number | undefined
+  /** Replaces the membership's metadata. Without it, the metadata stays. */
+  readonly metadata?: Readonly<Record<string, string>> | undefined
 }
 
 /**

@@ -1145,7 +1145,7 @@ export interface Operations {
         readonly dry_run?: "true" | "false" | undefined
         /** With `true`, a dry run returns the webhook notifications the import would send. */
         readonly events?: "true" | "false" | undefined
-        /** A JSON object on each line, with `user_id` and `end_date`: a date, possibly past, in either format allowed for `extend`; optionally with `metadata`, as for a grant. At most 10,000 lines and 2 MiB, sent unquoted. */
+        /** A JSON object on each line, with `user_id` and `end_date`: a date, possibly past, in either format allowed for `extend`; or in place of that `through` and optionally `time_zone`, as for a grant. Optionally with `metadata`, as for a grant, and with `kept_day` as the membership returned it. At most 10,000 lines and 2 MiB, sent unquoted. */
         readonly lines: Iterable<ImportLine>
       },
       options?: CallOptions,

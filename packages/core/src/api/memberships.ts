@@ -2,7 +2,7 @@
 
 import * as Result from "effect/Result"
 import { InvalidInput } from "../base/errors.ts"
-import { brandedText, requestInstantFormat, shownInstant } from "../base/input.ts"
+import { brandedText, requestInstantFormat, shownEndDate, shownInstant } from "../base/input.ts"
 import { projectPath } from "../base/input.ts"
 import {
   type Input,
@@ -411,7 +411,7 @@ const dateInQuery = Setting.inJson(
     requestInstantFormat,
     (given) =>
       parseEndDate(typeof given === "string" && /^\d{13}$/.test(given) ? Number(given) : given),
-    shownInstant,
+    shownEndDate,
   ),
   { type: "string" },
 )
@@ -472,8 +472,9 @@ const importQuery = input(projectPath, {
 
 /**
  * A JSON object on each line, with `user_id` and `end_date`: a date, possibly past, in either format
- * allowed for `extend`; optionally with `metadata`, as for a grant. At most 10,000 lines and 2 MiB,
- * sent unquoted.
+ * allowed for `extend`; or in place of that `through` and optionally `time_zone`, as for a grant.
+ * Optionally with `metadata`, as for a grant, and with `kept_day` as the membership returned it. At most
+ * 10,000 lines and 2 MiB, sent unquoted.
  * @example
  *   "{\"user_id\":\"1001\",\"end_date\":\"2099-01-01T00:00:00.000Z\"}\n{\"user_id\":\"1002\",\"end_date\":4070908800000}\n"
  */

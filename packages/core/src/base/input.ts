@@ -10,6 +10,7 @@ import {
   instantFormat,
   instantHint,
   instantPattern,
+  isDayText,
   parseInstant,
   readInstant,
 } from "./time.ts"
@@ -70,6 +71,14 @@ export const ofProject = input(projectPath, {})
 export const shownInstant = (given: unknown): string =>
   `${Setting.shown(given)}${instantHint(given)}`
 
+/** Names the notation probably meant by an invalid end date, in place of which there may be a whole day. */
+export const endDateHint = (given: unknown): string =>
+  isDayText(given) ? ": a day is no instant; for the whole day, send through" : instantHint(given)
+
+/** Describes an invalid end date, in place of which there may be a whole day. */
+export const shownEndDate = (given: unknown): string =>
+  `${Setting.shown(given)}${endDateHint(given)}`
+
 /** The numbers allowed for an instant in a request: 13 digits, in milliseconds since the epoch. */
 export const timestampFormat = { minimum: 1_000_000_000_000, maximum: 9_999_999_999_999 }
 
@@ -85,35 +94,34 @@ export const parseRequestInstant = (json: unknown): number | undefined => {
   return hasThirteenDigits(json) ? json : undefined
 }
 
-const hostInstant = Setting.custom<InstantInput, number>(
-  instantFormat,
-  (given) =>
-    typeof given === "string" || typeof given === "number" || given instanceof Date
-      ? readInstant(given)
-      : undefined,
-  shownInstant,
-)
+const readHostInstant = (given: unknown): number | undefined =>
+  typeof given === "string" || typeof given === "number" || given instanceof Date
+    ? readInstant(given)
+    : undefined
 
 /** The form for an instant in a request, for error messages. */
 export const requestInstantFormat =
   "a Unix timestamp in milliseconds (13 digits) or text such as 2027-01-01T00:00:00.000Z"
 
-const requestInstant = Setting.custom<number | string, number>(
-  requestInstantFormat,
-  parseRequestInstant,
-  shownInstant,
-)
+/** Makes a setting for an instant, in milliseconds since the epoch. Errors end with what `shown` returns. */
+export const makeInstantSetting = (
+  shown: (given: unknown) => string,
+): Setting.Setting<InstantInput, number> =>
+  Setting.inJson(
+    Setting.bySource(
+      Setting.custom<InstantInput, number>(instantFormat, readHostInstant, shown),
+      Setting.custom<number | string, number>(requestInstantFormat, parseRequestInstant, shown),
+    ),
+    {
+      anyOf: [
+        { type: "integer", ...timestampFormat },
+        { type: "string", pattern: instantPattern.source },
+      ],
+    },
+  )
 
 /** An instant, in milliseconds since the epoch. */
-export const instantSetting: Setting.Setting<InstantInput, number> = Setting.inJson(
-  Setting.bySource(hostInstant, requestInstant),
-  {
-    anyOf: [
-      { type: "integer", ...timestampFormat },
-      { type: "string", pattern: instantPattern.source },
-    ],
-  },
-)
+export const instantSetting = makeInstantSetting(shownInstant)
 
 /** A paged list's `limit`: 1 to 10,000 items. */
 export const pageSize = Setting.integer({ most: 10_000 })

@@ -160,6 +160,10 @@ const numberHint = (given: number): string => {
     : ""
 }
 
+/** Tells whether a value is a day, which is no instant. */
+export const isDayText = (given: unknown): boolean =>
+  typeof given === "string" && dayPattern.test(given)
+
 /** Names the notation probably meant by an invalid instant, and the right one; otherwise `""`. */
 export const instantHint = (given: unknown): string => {
   if (typeof given === "number") return numberHint(given)

@@ -6,12 +6,12 @@ import * as Result from "effect/Result"
 import type { InvalidLines, LineFault } from "../api/errors.ts"
 import { type ImportPreview, membershipOperations } from "../api/memberships.ts"
 import type { InvalidInput } from "../base/errors.ts"
-import { requestInstantFormat } from "../base/input.ts"
+import { endDateHint, requestInstantFormat } from "../base/input.ts"
 import { faultOfJson } from "../base/json-text.ts"
 import * as Setting from "../base/setting.ts"
-import { currentUnixMillis, instantHint } from "../base/time.ts"
+import { currentUnixMillis } from "../base/time.ts"
 import { getOwn } from "../base/values.ts"
-import { Day, timeZoneSetting } from "../memberships/calendar.ts"
+import { Day, keptDaySetting, timeZoneSetting } from "../memberships/calendar.ts"
 import { lastEndDate, parseEndDate } from "../memberships/end-date.ts"
 import { type ImportedMembership, UserId, maxMemberships } from "../memberships/membership.ts"
 import { MembershipActs } from "../memberships/memberships.ts"
@@ -30,11 +30,13 @@ const maxFaults = 100
 // About a millisecond.
 const linesPerTurn = 1000
 
-const fields = new Set(["user_id", "end_date", "through", "time_zone", "metadata"])
+const fields = new Set(["user_id", "end_date", "through", "time_zone", "kept_day", "metadata"])
 
 const metadataOfLine = Setting.optional(metadataSetting)
 
 const zoneOfLine = Setting.optional(timeZoneSetting)
+
+const keptDayOfLine = Setting.optional(keptDaySetting)
 
 /** Reads when a membership ends. Returns a problem in place of that if it is invalid. */
 const readDate = (date: unknown, through: unknown, timeZone: unknown) => {
@@ -42,7 +44,7 @@ const readDate = (date: unknown, through: unknown, timeZone: unknown) => {
     if (timeZone !== undefined) return "time_zone must be left out without through"
     const endDate = date === null ? lastEndDate : parseEndDate(date)
     return endDate === undefined
-      ? `end_date must be ${requestInstantFormat}, or null for life${instantHint(date)}`
+      ? `end_date must be ${requestInstantFormat}, or null for life${endDateHint(date)}`
       : { endDate }
   }
   if (date !== undefined) return "end_date must be left out beside through"
@@ -56,7 +58,7 @@ const readJsonLine = (line: string): ImportedMembership | string => {
   const value = parseJson(line)
   if (!Predicate.isObject(value)) return "the line must be a JSON object"
   if (!Object.keys(value).every((field) => fields.has(field))) {
-    return "the line must have no fields but user_id, end_date or through, time_zone and metadata"
+    return "the line must have no fields but user_id, end_date or through, time_zone, kept_day and metadata"
   }
   const fault = faultOfJson(line)
   if (fault !== undefined) return fault.message
@@ -70,10 +72,12 @@ const readJsonLine = (line: string): ImportedMembership | string => {
     getOwn(value, "time_zone"),
   )
   if (typeof dated === "string") return dated
+  const keptDay = keptDayOfLine.read(getOwn(value, "kept_day"), "kept_day")
+  if (Result.isFailure(keptDay)) return keptDay.failure.message
   const metadata = metadataOfLine.read(getOwn(value, "metadata"), "metadata")
   return Result.isFailure(metadata)
     ? metadata.failure.message
-    : { userId, ...dated, metadata: metadata.success }
+    : { userId, ...dated, keptDay: keptDay.success, metadata: metadata.success }
 }
 
 // Programs print nearly all lines like this. The text has no JSON escapes, no number, and each field

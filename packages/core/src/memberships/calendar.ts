@@ -237,6 +237,9 @@ export interface CalendarEnd {
   readonly inDays: boolean
 }
 
+/** A kept day that a host or a client passes, as a membership has it. */
+export const keptDaySetting = Setting.integer({ least: 1, most: 31 })
+
 /** The result is after the year 9999. */
 export class EndsTooLate extends TaggedError("EndsTooLate") {}
 

@@ -2,7 +2,7 @@
 
 import type { Branded } from "effect/Brand"
 import * as Result from "effect/Result"
-import { parseRequestInstant, shownInstant } from "../base/input.ts"
+import { parseRequestInstant, shownEndDate, shownInstant } from "../base/input.ts"
 import type * as Setting from "../base/setting.ts"
 import { TaggedError } from "../base/tagged-error.ts"
 import {
@@ -81,17 +81,24 @@ export const decodeEndDate = (json: unknown): Result.Result<EndDate, InvalidEndD
   return endDate === undefined ? invalidJson : Result.succeed(endDate)
 }
 
-/** An end date from a host. It has its own error. */
-export const endDateSetting: Setting.Setting<EndDateInput, EndDate, InvalidEndDate> = {
+const makeEndDateSetting = (
+  shown: (given: unknown) => string,
+): Setting.Setting<EndDateInput, EndDate, InvalidEndDate> => ({
   expected: instantFormat,
   read: (given) => {
     const isInput = typeof given === "number" || typeof given === "string" || given instanceof Date
     const millis = isInput ? readInstant(given) : undefined
     if (millis !== undefined) return Result.succeed(brand(millis))
-    const message = `The end date must be ${instantFormat}; received ${shownInstant(given)}`
+    const message = `The end date must be ${instantFormat}; received ${shown(given)}`
     return Result.fail(new InvalidEndDate({ message }))
   },
-}
+})
+
+/** An end date from a host. It has its own error. */
+export const endDateSetting = makeEndDateSetting(shownEndDate)
+
+/** An instant from a host that end dates are compared with. It has their error. */
+export const endBoundSetting = makeEndDateSetting(shownInstant)
 
 /**
  * Converts an end date from the host, or fails with `InvalidEndDate`.

@@ -3,10 +3,18 @@
 import * as Result from "effect/Result"
 import { InvalidInput } from "../base/errors.ts"
 import { type Noun, namesOf, originFields as origin } from "../base/field-names.ts"
-import { brandedText, instantSetting, pageSize, projectId, projectPath } from "../base/input.ts"
+import {
+  brandedText,
+  makeInstantSetting,
+  pageSize,
+  projectId,
+  projectPath,
+  shownEndDate,
+  shownInstant,
+} from "../base/input.ts"
 import { type Decoded, type HostInputOf, chosenBy, input } from "../base/operation-input.ts"
 import * as Setting from "../base/setting.ts"
-import type { InstantInput, Millis } from "../base/time.ts"
+import { type InstantInput, type Millis, isDayText } from "../base/time.ts"
 import {
   type BrandConstructor,
   ProjectId,
@@ -24,6 +32,7 @@ import {
   bulkModeNames,
   bulkModes,
   decodeEndDate,
+  endBoundSetting,
   endDateSetting,
   orForLife,
 } from "./end-date.ts"
@@ -61,11 +70,13 @@ const text = <A extends string>(
   json?: Setting.JsonSchema,
 ): Setting.Setting<string, A> => Setting.bySource(brandedText(brand), requestText(brand, json))
 
+const makeDateSetting = (
+  shown: (given: unknown) => string,
+): Setting.Setting<InstantInput, EndDate> =>
+  Setting.refine(makeInstantSetting(shown), (millis) => Result.succeed(EndDate(millis)))
+
 /** An end date. Errors name the field. */
-export const dateSetting: Setting.Setting<InstantInput, EndDate> = Setting.refine(
-  instantSetting,
-  (millis) => Result.succeed(EndDate(millis)),
-)
+export const dateSetting = makeDateSetting(shownEndDate)
 
 /** An extension's date. Its errors name no field, for hosts and requests. */
 const extensionDate = Setting.named(
@@ -337,7 +348,12 @@ export const lastDayGoal = {
   by: Setting.named("extend_by", leftOut(beside("by", "a day"), besideDay)),
 }
 
-const expectedEndDate = Setting.optional(orForLife(dateSetting))
+const shownExpected = (given: unknown): string =>
+  isDayText(given)
+    ? `${Setting.shown(given)}: a day is no instant; take the end date that the membership has beside its through`
+    : shownInstant(given)
+
+const expectedEndDate = Setting.optional(orForLife(makeDateSetting(shownExpected)))
 
 const createField = {
   /**
@@ -528,7 +544,7 @@ export const membershipsPage = input(projectPath, {
 /** A page from the ending list. */
 export const endingPage = input(projectPath, {
   /** Lists memberships ending before this instant. */
-  before: endDateSetting,
+  before: endBoundSetting,
   /** `next` from the previous page; by default, starts at the first page. */
   after: Setting.optional(brandedText(EndingCursor)),
   ...hostPage,
@@ -640,7 +656,14 @@ export const membershipNames: Noun = {
     import: [
       namesOf(imported, {
         ...changing,
-        memberships: { userId: true, endDate: true, through: true, timeZone: true, metadata: true },
+        memberships: {
+          userId: true,
+          endDate: true,
+          through: true,
+          timeZone: true,
+          keptDay: true,
+          metadata: true,
+        },
       }),
       origin,
     ],

@@ -9,7 +9,14 @@ import { TaggedError } from "../base/tagged-error.ts"
 import type { Millis } from "../base/time.ts"
 import { type ProjectId, brandedWhere, copyOwn } from "../base/values.ts"
 import type { Event } from "../events/event.ts"
-import { Day, type TimeZone, dayEndedAt, endOfDay, timeZoneSetting } from "./calendar.ts"
+import {
+  Day,
+  type TimeZone,
+  dayEndedAt,
+  endOfDay,
+  keptDaySetting,
+  timeZoneSetting,
+} from "./calendar.ts"
 import {
   type BulkMode,
   type EndDate,
@@ -166,7 +173,7 @@ export interface DatedMembership extends OptionalForm {
 }
 
 /** A member and its last whole day, as listed in an import. */
-interface MemberThrough extends Pick<DatedMembership, "userId" | "metadata"> {
+export interface MemberThrough extends Pick<DatedMembership, "userId" | "keptDay" | "metadata"> {
   readonly through: Day
   /** The day's time zone, in place of the project's. */
   readonly timeZone: TimeZone | undefined
@@ -180,8 +187,8 @@ export type ImportedMembership =
 /** Returns a membership in an import with its end date. */
 export const datedIn = (membership: ImportedMembership, zone: TimeZone): DatedMembership => {
   if (membership.through === undefined) return membership
-  const { metadata, through, timeZone = zone, userId } = membership
-  return { userId, endDate: endOfDay(through, timeZone), inDays: true, metadata }
+  const { keptDay, metadata, through, timeZone = zone, userId } = membership
+  return { userId, endDate: endOfDay(through, timeZone), inDays: true, keptDay, metadata }
 }
 
 /** The user has no membership in the project. */
@@ -555,6 +562,8 @@ export interface ImportRow {
   readonly through?: string | undefined
   /** The IANA time zone for `through`; by default, the project's. */
   readonly timeZone?: string | undefined
+  /** The day of the month that months count with, as a returned membership has it: 1 to 31. By default, the date tells it. */
+  readonly keptDay?: number | undefined
   /** Up to 16 texts by name, to replace the membership's metadata. By default, it stays. */
   readonly metadata?: Metadata | undefined
 }
@@ -571,9 +580,11 @@ const metadataOption = Setting.optional(metadataSetting)
 
 const zoneOption = Setting.optional(timeZoneSetting)
 
+const keptDayOption = Setting.optional(keptDaySetting)
+
 /** Reads when a membership in an import ends. */
 const readDate = (
-  { endDate: date, through, timeZone }: Omit<ImportRow, "metadata" | "userId">,
+  { endDate: date, through, timeZone }: Omit<ImportRow, "keptDay" | "metadata" | "userId">,
   field: string,
 ): Result.Result<
   Pick<DatedMembership, "endDate"> | Pick<MemberThrough, "through" | "timeZone">,
@@ -599,13 +610,20 @@ const readOne = (
   given: ImportRow,
   field: string,
 ): Result.Result<ImportedMembership, InvalidInput> => {
-  const { metadata: noted, userId, ...dated } = copyOwn(given)
+  const { keptDay: kept, metadata: noted, userId, ...dated } = copyOwn(given)
   if (typeof userId !== "string" || !UserId.is(userId)) {
     return invalid(`${field}.userId`, `must be ${UserId.expected}`)
   }
-  return Result.flatMap(metadataOption.read(noted, `${field}.metadata`), (metadata) =>
-    Result.map(readDate(dated, field), (end) => ({ userId, metadata, ...end })),
-  )
+  const metadata = metadataOption.read(noted, `${field}.metadata`)
+  if (Result.isFailure(metadata)) return Result.fail(metadata.failure)
+  const keptDay = keptDayOption.read(kept, `${field}.keptDay`)
+  if (Result.isFailure(keptDay)) return Result.fail(keptDay.failure)
+  return Result.map(readDate(dated, field), (end) => ({
+    userId,
+    metadata: metadata.success,
+    keptDay: keptDay.success,
+    ...end,
+  }))
 }
 
 /** An import's memberships. Fails at the first invalid one or repeated user. */

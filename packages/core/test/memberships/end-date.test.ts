@@ -258,7 +258,7 @@ describe("end dates passed in process", () => {
     ["nanoseconds", 1_800_000_000_000_000_000, "milliseconds, not nanoseconds"],
     ["a bigint", JSON.parse("0") || BigInt(1_800_000_000_000), "not as a bigint"],
     ["digits", JSON.parse('"1800000000000"'), "not as text"],
-    ["a day", JSON.parse('"2027-01-31"'), "it begins at 2027-01-31T00:00:00.000Z"],
+    ["a day", JSON.parse('"2027-01-31"'), "for the whole day, send through"],
   ])("say which notation is right in place of %s", (_name, input, hint) => {
     expect(Result.getFailure(readEndDate(input))).toMatchObject({
       value: { _tag: "InvalidEndDate", message: expect.stringContaining(hint) },

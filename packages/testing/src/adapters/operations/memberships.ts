@@ -498,6 +498,74 @@ const importLineTests = (test: ServerTest): void => {
     }
   })
 
+  test("takes whole days, in the project's time zone or another one, and kept days", async (fixture) => {
+    const { operate, tenure } = fixture
+    await operate("PATCH", project, { time_zone: "Europe/Berlin" })
+    const lines = [
+      { user_id: "a", through: "2098-01-31" },
+      { user_id: "b", through: "2098-02-28", time_zone: "UTC" },
+      { user_id: "c", through: "2098-02-28", kept_day: 30 },
+      { user_id: "d", end_date: "2098-02-28T08:00:00.000Z", kept_day: 31 },
+    ]
+    const memberships = lines.map(
+      ({ end_date: endDate, kept_day: keptDay, time_zone: timeZone, user_id, through }) => ({
+        userId: `in-process-${user_id}`,
+        endDate,
+        through,
+        timeZone,
+        keptDay,
+      }),
+    )
+    await tenure.memberships.import({ projectId: "p1", memberships })
+    const body = lines.map((one) => JSON.stringify(one)).join("\n")
+    expectSuccess(await sendLines(fixture, body), { total: 4, data: null })
+    for (const prefix of ["", "in-process-"]) {
+      const found = await operate(
+        "GET",
+        `${members}?user_ids=${["a", "b", "c", "d"].map((id) => prefix + id).join()}`,
+      )
+      expect(itemsOf(found)).toMatchObject([
+        { end_date: "2098-01-31T23:00:00.000Z", through: "2098-01-31", kept_day: null },
+        { end_date: "2098-03-01T00:00:00.000Z", through: null, kept_day: null },
+        { end_date: "2098-02-28T23:00:00.000Z", through: "2098-02-28", kept_day: 30 },
+        { end_date: "2098-02-28T08:00:00.000Z", through: null, kept_day: 31 },
+      ])
+    }
+    // Imported again without it, a date drops the kept day.
+    await sendLines(fixture, JSON.stringify({ user_id: "c", through: "2098-02-28" }))
+    expect(dataOf(await operate("GET", `${members}/c`))).toMatchObject({
+      through: "2098-02-28",
+      kept_day: null,
+    })
+  })
+
+  test("is answered which line has two dates, or a day, time zone or kept day that is invalid", async (fixture) => {
+    const day = { through: "2098-01-31" }
+    const refused: ReadonlyArray<readonly [line: object, problem: string]> = [
+      [{ ...day, end_date: validDate }, "end_date must be left out beside through"],
+      [{ end_date: "2098-01-31" }, "a day is no instant; for the whole day, send through"],
+      [{ through: "2098-02-30" }, "through must be"],
+      [{ ...day, time_zone: "+01:00" }, "time_zone must be"],
+      [{ end_date: validDate, time_zone: "UTC" }, "time_zone must be left out"],
+      ...[0, 32, 1.5, "31", null].map(
+        (kept_day) => [{ ...day, kept_day }, "kept_day must be a whole number"] as const,
+      ),
+    ]
+    const body = refused.map(([one], index) => JSON.stringify({ user_id: String(index), ...one }))
+    const response = await sendLines(fixture, body.join("\n"))
+    expect(fieldsOf(response.body)["errors"]).toMatchObject(
+      refused.map(([, problem], index) => ({
+        line: index + 1,
+        message: expect.stringContaining(problem),
+      })),
+    )
+    const memberships = [{ userId: "1", endDate: validDate, keptDay: 32 }]
+    await expect(
+      fixture.tenure.memberships.import({ projectId: "p1", memberships }),
+    ).rejects.toMatchObject({ field: "memberships[0].keptDay" })
+    expect(await datesOf(fixture)).toEqual(unimported)
+  })
+
   test("takes ends of lines of either kind, white space at the end, and a byte order mark", async (fixture) => {
     for (const end of ["", "\n", "\r\n", "\n\n", "\r\n\r\n", "\n \n"]) {
       const body = `\u{feff}${line("1")}\r\n${line("2")}\n${line("3")}${end}`
