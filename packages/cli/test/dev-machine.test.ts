@@ -58,6 +58,7 @@ const exportProject = async () => {
   await memberships.extendAll({ project_id, extend: until(6), mode: "never_shorten" })
   await memberships.extend({ project_id, user_id: "u5", extend: until(20) })
   await projects.update({ project_id, time_zone: "Europe/Berlin" })
+  await memberships.grant({ project_id, user_id: "day", through: until(60).slice(0, 10) })
   const url = "http://127.0.0.1:9/hook"
   const headers = { "X-Tenant": "hidden" }
   const options = { ordered: true, rate: 500, description: "A shop", headers }
@@ -85,17 +86,23 @@ it("has the members, end dates and webhooks of an export, and shows what a month
   const month = ["--at", "+30d", "--fail", "127.0.0.1:9=503"]
   const machine = await startMachine("--from", path, ...month)
   const stdout = machine.stdout()
-  expect(stdout).toContain("5 members, 2 webhooks")
+  expect(stdout).toContain("6 members, 2 webhooks")
   expect(stdout).toContain("Bulk extensions before then: 2")
   const pick = (rows: ReadonlyArray<object>, ...fields: ReadonlyArray<string>) =>
     rows.map((row) => fields.map((field): unknown => Reflect.get(row, field)))
   const options = ["url", "event_types", "ordered", "rate", "description"]
   const storedBy = async ({ memberships, projects, webhooks }: Client) => [
     (await projects.get({ project_id })).data.time_zone,
-    ...pick((await memberships.list({ project_id })).data, "user_id", "end_date"),
+    ...pick(
+      (await memberships.list({ project_id })).data,
+      "user_id",
+      "end_date",
+      "through",
+      "kept_day",
+    ),
     ...pick((await webhooks.health({ project_id })).data, ...options),
   ]
-  expect(await storedBy(client)).toHaveLength(1 + 5 + 2)
+  expect(await storedBy(client)).toHaveLength(1 + 6 + 2)
   expect(await storedBy(machine.client)).toEqual(await storedBy(client))
   // Two end in a month, both after 6 days: they were reminded before.
   expect(stdout).toMatch(/^all +3( +\d+){5}$/m)
@@ -108,7 +115,7 @@ it("has the members, end dates and webhooks of an export, and shows what a month
 it("an export of a project is imported into another", async () => {
   const { path } = await exportProject()
   await server.print`projects create other`
-  const counted = { members: 5, refused: 0 }
+  const counted = { members: 6, refused: 0 }
   expect(await server.json`members import ${path} -p other`).toMatchObject(counted)
 })
 

@@ -112,7 +112,7 @@ describe("an import", () => {
     const map = ["--map", "user_id=Kundennummer", "--map", "end_date=Ablaufdatum"]
     expect(await run`${command} ${map}`).toMatchObject(refused(1, "--dates DD.MM.YYYY"))
     await print`${command} ${map} --dates DD.MM.YYYY`
-    expect(await print`members get 1001`).toContain("2098-01-31T00:00:00.000Z")
+    expect(await print`members get 1001`).toContain("through 2098-01-31 (2098-02-01T00:")
     for (const wrong of [
       ["--dates", "DD.MM"],
       ["--map", "id=x"],
@@ -156,12 +156,52 @@ it.each(["csv", "ndjson"])("members for life are exported as %s, and imported", 
   await print`members grant 1 never`
   const output = pathOf(`life.${format}`)
   await print`members export -o ${output}`
-  const written = format === "csv" ? "\n1,never,active,\n" : '"end_date":null,'
+  const written = format === "csv" ? "\n1,never,,,,active,\n" : '"end_date":null,'
   expect(readFileSync(output, "utf8")).toContain(written)
   const other = await begin()
   await other.print`members import ${output}`
   expect(await other.json`members get 1`).toMatchObject({ end_date: null })
 })
+
+it.each(["csv", "ndjson"])(
+  "days and kept days are exported as %s, and imported into a project in another time zone",
+  async (format) => {
+    const { json, lines, pathOf, print } = await begin()
+    await print`projects update --time-zone Europe/Berlin`
+    await print`members grant day 2098-01-31`
+    await print`members grant kept 2098-01-30`
+    await print`members extend kept +1mo`
+    await print`members grant elsewhere 2098-01-31 --time-zone UTC`
+    await print`members grant cut 2098-01-31T08:00Z`
+    await print`members extend cut +1mo`
+    await print`members grant life never`
+    const output = pathOf(`days.${format}`)
+    await print`members export -o ${output}`
+    const members = await lines`members list`
+    expect(members).toMatchObject([
+      { user_id: "cut", through: null, kept_day: 31 },
+      { user_id: "day", through: "2098-01-31", kept_day: null },
+      { user_id: "elsewhere", through: null },
+      { user_id: "kept", through: "2098-02-28", kept_day: 30 },
+      { user_id: "life", end_date: null },
+    ])
+    const written =
+      format === "csv"
+        ? "\nkept,,2098-02-28,Europe/Berlin,30,active,\n"
+        : '{"user_id":"kept","through":"2098-02-28","time_zone":"Europe/Berlin","kept_day":30,'
+    expect(readFileSync(output, "utf8")).toContain(written)
+
+    const other = await begin()
+    await other.print`projects update --time-zone Asia/Tokyo`
+    await other.print`members import ${output}`
+    const dates = (rows: ReadonlyArray<unknown>) =>
+      rows.map((row) => Reflect.get(Object(row), "end_date"))
+    expect(dates(await other.lines`members list`)).toEqual(dates(members))
+    await other.print`projects update --time-zone Europe/Berlin`
+    expect(await other.lines`members list`).toEqual(members)
+    expect(await json`members import ${output} --dry-run`).toMatchObject({ would_stay: 5 })
+  },
+)
 
 const unusual = ['"', "#?/a", "'a';b", "a,b", 'a,"b"', "auth0|1", "gid://a/B/1", "~%2F\\"]
 

@@ -133,6 +133,20 @@ it("grants and imports memberships for life", async () => {
   expect(await json("memberships_list")).toMatchObject({ data: [life, life] })
 })
 
+it("grants and imports whole days", async () => {
+  const { json } = await connectToProject()
+  const through = "2098-02-28"
+  await json("memberships_grant", { user_id: "1", through, time_zone: "UTC", confirm: true })
+  const line = { user_id: "2", through, time_zone: "UTC", kept_day: 30 }
+  await json("memberships_import", { lines: [line], dry_run: false })
+  expect(await json("memberships_list")).toMatchObject({
+    data: [
+      { through, kept_day: null },
+      { through, kept_day: 30 },
+    ],
+  })
+})
+
 describe("a change with a dry run", () => {
   it("is made only by dry_run: false, also with the same key", async () => {
     const { call, json } = await connectToProject()

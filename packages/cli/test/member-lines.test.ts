@@ -48,9 +48,8 @@ describe("lines of JSON", () => {
     )
     await FastCheck.assert(
       FastCheck.asyncProperty(ids, async (user_id) => {
-        const end_date = "2030-01-01T00:00:00.000Z"
         const found = await readJson(byNumber(user_id))
-        expect(found).toEqual([{ _tag: "Member", line: 1, user_id, end_date }])
+        expect(found).toEqual([{ _tag: "Member", line: 1, user_id, through: "2030-01-01" }])
       }),
     )
   })
@@ -336,11 +335,11 @@ describe("dates", () => {
     expect(await readJson(...texts, '{"user_id":1}')).toMatchObject([life, life, ...problems])
   })
 
-  /** The day, or why there is none. */
+  /** The last day, or why there is none. */
   const dateOf = async (date: string, format?: string) => {
     const dates = format === undefined ? undefined : parseDateOrder(format)
     const [line] = await read(`user_id;end_date\n1;${date}`, { dates })
-    if (line?._tag === "Member") return line.end_date?.slice(0, 10) ?? null
+    if (line?._tag === "Member") return line.through ?? null
     return line?._tag === "Refused" ? line.problem : undefined
   }
 
@@ -379,6 +378,51 @@ describe("dates", () => {
     ["", "end_date must be a date"],
   ])("without an order, %s is refused, and the reason says what to do", async (date, told) => {
     expect(await dateOf(date)).toContain(told)
+  })
+
+  it("alone are the last day, also in a column or field of their own", async () => {
+    const rows = ["1,2098-01-31,,,", "2,,2098-01-31,UTC,", "3,,2098-02-28,Europe/Berlin,30"]
+    const text = ["user_id,end_date,through,Time zone,kept_day", ...rows].join("\n")
+    const expected = [
+      { user_id: "1", through: "2098-01-31" },
+      { user_id: "2", through: "2098-01-31", time_zone: "UTC" },
+      { user_id: "3", through: "2098-02-28", time_zone: "Europe/Berlin", kept_day: 30 },
+    ]
+    const plain = (lines: ReadonlyArray<FileLine>) =>
+      lines.map(({ _tag, line: _, ...rest }) => JSON.parse(JSON.stringify(rest)))
+    expect(plain(await read(text))).toEqual(expected)
+    expect(plain(await readJson(...expected.map((one) => JSON.stringify(one))))).toEqual(expected)
+    const dates = parseDateOrder("DD.MM.YYYY")
+    const german = await read("user_id;through\n1;31.01.2098", { dates })
+    expect(german).toMatchObject([{ through: "2098-01-31" }])
+  })
+
+  it("that are instants have no use for a time zone, and null and empty cells say nothing", async () => {
+    const end_date = "2098-01-31T12:00:00.000Z"
+    const more = { time_zone: "UTC", through: null, kept_day: null }
+    const found = await readJson(
+      JSON.stringify({ user_id: 1, end_date, ...more }),
+      JSON.stringify({ user_id: 1, end_date: null, ...more }),
+      JSON.stringify({ user_id: 1, end_date, kept_day: 31 }),
+    )
+    const [first, second, third] = found.map((one) => JSON.parse(JSON.stringify(one)))
+    expect(first).toEqual({ _tag: "Member", line: 1, user_id: "1", end_date })
+    expect(second).toEqual({ _tag: "Member", line: 2, user_id: "1", end_date: null })
+    expect(third).toMatchObject({ end_date, kept_day: 31 })
+  })
+
+  it.each([
+    ["2098-01-31", "2098-01-31", "", "end_date and through are two dates: leave one out"],
+    ["", "2098-02-30", "", "through must be a day such as 2027-01-31"],
+    ["", "2098-01-31T00:00:00.000Z", "", "through must be a day such as 2027-01-31"],
+    ["2098-01-31", "", "0", "kept_day must be a whole number from 1 to 31"],
+    ["2098-01-31", "", "32", "kept_day must be a whole number from 1 to 31"],
+  ])("'%s' and '%s', kept '%s', are refused: %s", async (end_date, through, kept_day, told) => {
+    const text = `user_id,end_date,through,kept_day\n1,${end_date},${through},${kept_day}`
+    expect(await outcome(text)).toEqual([`2: ${told}`])
+    const given = Object.entries({ end_date, through, kept_day }).filter(([, one]) => one !== "")
+    const object = { user_id: "1", ...Object.fromEntries(given) }
+    expect(await outcome(JSON.stringify(object))).toEqual([`1: ${told}`])
   })
 
   it.each(["DD.MM", "DD.MM.YY", "MM/MM/YYYY", "DD.MM/YYYY", "YYYY", "DDMMYYYY"])(

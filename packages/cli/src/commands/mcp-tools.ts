@@ -119,10 +119,10 @@ const inputOf = (
   }
 }
 
-/** Returns the fields in an import line, which are a grant's. */
+/** Returns the fields in an import line, which are a grant's, and the kept day of a membership. */
 const linesOf = (schemas: Schemas): Fields => {
-  const grant = inline(schemas["Grant"], schemas)
-  const { if_absent: _, reason: __, ...granted } = fieldsOf(grant)
+  const alternatives = alternativesOf(inline(schemas["Grant"], schemas))
+  const granted = Object.assign({}, ...alternatives.map(fieldsOf))
   return {
     type: "array",
     minItems: 1,
@@ -132,9 +132,15 @@ const linesOf = (schemas: Schemas): Fields => {
       type: "object",
       properties: {
         user_id: fieldsOf(inline(schemas["Membership"], schemas))["user_id"],
-        ...granted,
+        ...Object.fromEntries(Object.entries(granted).filter(([name]) => name !== "reason")),
+        kept_day: {
+          type: "integer",
+          minimum: 1,
+          maximum: 31,
+          description: "The day that months count with, as the membership has it.",
+        },
       },
-      required: ["user_id", "end_date"],
+      required: ["user_id"],
       additionalProperties: false,
     },
   }

@@ -3,7 +3,7 @@
 import { UserId } from "@tenure/core/store"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
-import { isNever } from "../support/end-dates.ts"
+import { isNever, parseDay } from "../support/end-dates.ts"
 import { parseDate } from "../support/flags.ts"
 import { parseExact } from "../support/input.ts"
 import { type CsvRecord, readCsvRecord, separators } from "./csv.ts"
@@ -17,6 +17,7 @@ import {
   type Header,
   brokenIdProblem,
   dateProblem,
+  dayProblem,
   fields,
   findNames,
   makeRoundedRule,
@@ -27,14 +28,30 @@ import {
   withoutFormula,
 } from "./spreadsheet.ts"
 
+/** When a member ends. */
+type FileEnd =
+  | {
+      /** `null` for life. */
+      readonly end_date: string | null
+      readonly through?: undefined
+      readonly time_zone?: undefined
+    }
+  | {
+      readonly end_date?: undefined
+      /** The last whole day. */
+      readonly through: string
+      /** Of the day; by default, the project's. */
+      readonly time_zone?: string | undefined
+    }
+
 /** A valid line. */
-export interface FileMember {
+export type FileMember = FileEnd & {
   readonly _tag: "Member"
   /** The line number; the first line is 1. */
   readonly line: number
   readonly user_id: string
-  /** `null` for life. */
-  readonly end_date: string | null
+  /** The day that months count with, if the end date does not tell it. */
+  readonly kept_day?: number | undefined
   readonly metadata?: Metadata | undefined
 }
 
@@ -98,15 +115,50 @@ const readMetadata = (given: unknown): Result.Result<Metadata | undefined, strin
     : Result.fail(`metadata.${wrong[0]} must be a text`)
 }
 
-/** Reads an end date: `null` for life, which a cell or text says as `never`. */
-const readEndDate = (
-  given: unknown,
+/** Tells whether there is a value: others are empty cells, and `null`, which a returned membership has. */
+const isGiven = (value: unknown): boolean =>
+  value !== undefined && value !== null && !(typeof value === "string" && trim(value) === "")
+
+type Values = Readonly<Partial<Record<Field, unknown>>>
+
+/**
+ * Reads when a member ends: `null` for life, which a cell or text says as `never`, and a day alone is the last one. An
+ * instant has no use for a time zone.
+ */
+const readEnd = (
+  { end_date, through, time_zone }: Values,
   dates: DateOrder | undefined,
-): Result.Result<string | null, string> => {
+): Result.Result<FileEnd, string> => {
+  const dayOf = (text: string) => parseDay(text) ?? dates?.read(text)
+  const until = (day: string) =>
+    Result.succeed({
+      through: day,
+      ...(isGiven(time_zone) && { time_zone: asText(time_zone) }),
+    })
+  if (isGiven(through)) {
+    if (end_date !== undefined && end_date !== "") {
+      return Result.fail("end_date and through are two dates: leave one out")
+    }
+    const day = dayOf(asText(through))
+    return day === undefined ? Result.fail(dayProblem(dates)) : until(day)
+  }
+  const text = asText(end_date)
+  if (end_date === null || isNever(text)) return Result.succeed({ end_date: null })
+  const day = dayOf(text)
+  if (day !== undefined) return until(day)
+  const date = parseDate(text)
+  return date === undefined
+    ? Result.fail(dateProblem(text, dates))
+    : Result.succeed({ end_date: date })
+}
+
+/** Reads a kept day, as an export has it. */
+const readKeptDay = (given: unknown): Result.Result<number | undefined, string> => {
+  if (!isGiven(given)) return Result.succeed(undefined)
   const text = asText(given)
-  if (given === null || isNever(text)) return Result.succeed(null)
-  const date = parseDate(text) ?? dates?.read(text)
-  return date === undefined ? Result.fail(dateProblem(text, dates)) : Result.succeed(date)
+  return /^(?:[1-9]|[12]\d|3[01])$/.test(text)
+    ? Result.succeed(Number(text))
+    : Result.fail("kept_day must be a whole number from 1 to 31")
 }
 
 /** Explains a doubt about the letters in metadata. */
@@ -125,7 +177,7 @@ const encodingProblem = (
 /** Checks a line's fields. */
 const lineFromFields = (
   line: number,
-  values: Readonly<Partial<Record<Field, unknown>>>,
+  values: Values,
   given: unknown,
   { dates }: Reading,
   isGuessed: boolean,
@@ -138,8 +190,10 @@ const lineFromFields = (
   if (!UserId.is(user_id) || (typeof values.user_id === "number" && values.user_id < 0)) {
     return refuse(`user_id must be ${UserId.expected}`)
   }
-  const end_date = readEndDate(values.end_date, dates)
-  if (Result.isFailure(end_date)) return refuse(end_date.failure)
+  const end = readEnd(values, dates)
+  if (Result.isFailure(end)) return refuse(end.failure)
+  const kept_day = readKeptDay(values.kept_day)
+  if (Result.isFailure(kept_day)) return refuse(kept_day.failure)
   const metadata = readMetadata(values.metadata)
   if (Result.isFailure(metadata)) return refuse(metadata.failure)
   const unclear = encodingProblem(metadata.success, isGuessed)
@@ -148,7 +202,8 @@ const lineFromFields = (
         _tag: "Member",
         line,
         user_id,
-        end_date: end_date.success,
+        ...end.success,
+        kept_day: kept_day.success,
         metadata: metadata.success,
       }
     : refuse(unclear)
@@ -282,6 +337,9 @@ const makeRowReader = ({ indexes, titles }: Header, reading: Reading) => {
     const values = {
       user_id: id.text,
       end_date: withoutFormula(cellOf("end_date")).text,
+      through: withoutFormula(cellOf("through")).text,
+      time_zone: cellOf("time_zone"),
+      kept_day: cellOf("kept_day"),
       metadata: cellOf("metadata"),
     }
     return lineFromFields(line, values, given, reading, isGuessed)

@@ -1,6 +1,8 @@
 /** Writes a project's members to a file or to standard output. */
 
 import type { Membership } from "@tenure/client"
+import { dayEndedAt } from "@tenure/core/internal"
+import { parseTimeZone } from "@tenure/core/store"
 import * as Flag from "effect/cli/Flag"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -42,15 +44,40 @@ const cell = (text: string): string =>
 const metadataCell = (metadata: Membership["metadata"]): string =>
   Object.keys(metadata).length === 0 ? "" : cell(JSON.stringify(metadata))
 
-const lineOf: Readonly<Record<Format, (member: Membership) => string>> = {
-  csv: ({ end_date, metadata, state, user_id }) =>
-    `${cell(user_id)},${endText(end_date)},${state},${metadataCell(metadata)}\n`,
-  ndjson: (member) => `${JSON.stringify(member)}\n`,
+/**
+ * Returns when a membership ends, as an import restores it: by its last day and the time zone, if these give the same
+ * instant.
+ */
+const endOf = (
+  { end_date, through }: Membership,
+  time_zone: string,
+): Pick<Membership, "end_date"> | { readonly through: string; readonly time_zone: string } => {
+  if (through === null || end_date === null) return { end_date }
+  const zone = parseTimeZone(time_zone)
+  const isSame = zone !== undefined && dayEndedAt(Date.parse(end_date), zone) === through
+  return isSame ? { through, time_zone } : { end_date }
+}
+
+const lineOf: Readonly<Record<Format, (member: Membership, time_zone: string) => string>> = {
+  csv: (member, time_zone) => {
+    const { kept_day, metadata, state, user_id } = member
+    const end = endOf(member, time_zone)
+    const dates =
+      "through" in end ? ["", end.through, end.time_zone] : [endText(end.end_date), "", ""]
+    const cells = [cell(user_id), ...dates, kept_day ?? "", state, metadataCell(metadata)]
+    return `${cells.join(",")}\n`
+  },
+  ndjson: (member, time_zone) => {
+    const { kept_day, metadata, state, user_id } = member
+    const end = endOf(member, time_zone)
+    const kept = kept_day !== null && { kept_day }
+    return `${JSON.stringify({ user_id, ...end, ...kept, state, metadata })}\n`
+  },
 }
 
 /** A file's first line. */
 export const headOf: Readonly<Record<Format, string>> = {
-  csv: "user_id,end_date,state,metadata\n",
+  csv: "user_id,end_date,through,time_zone,kept_day,state,metadata\n",
   ndjson: "",
 }
 
@@ -94,7 +121,7 @@ export const writeMembers = Effect.fnUntraced(function* (
       Effect.map(Clock.currentTimeMillis, (now) => {
         items += members.length
         display.show({ done: items, of: data.memberships, items, millis: now - start })
-        return members.map(lineOf[as]).join("")
+        return members.map((member) => lineOf[as](member, data.time_zone)).join("")
       }),
     ),
   )

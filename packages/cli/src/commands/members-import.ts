@@ -41,9 +41,18 @@ const maxMembers = 10_000
 const maxBatchBytes = 2_000_000
 
 /** A member as it is sent. */
-const formatLine = ({ end_date, metadata, user_id }: FileMember): ImportLine => ({
-  user_id,
+const formatLine = ({
   end_date,
+  kept_day,
+  metadata,
+  through,
+  time_zone,
+  user_id,
+}: FileMember): ImportLine => ({
+  user_id,
+  ...(through === undefined ? { end_date } : { through }),
+  ...(time_zone !== undefined && { time_zone }),
+  ...(kept_day !== undefined && { kept_day }),
   ...(metadata !== undefined && { metadata }),
 })
 
@@ -53,10 +62,7 @@ const sizeOf = (member: FileMember): number =>
 /** Derives a key from the previous one and the members. */
 const nextBatchKey = (earlier: string, members: ReadonlyArray<FileMember>): string => {
   const hash = createHash("sha256").update(earlier)
-  for (const { end_date, metadata, user_id } of members) {
-    hash.update(`\n${user_id} ${end_date}`)
-    if (metadata !== undefined) hash.update(` ${JSON.stringify(metadata)}`)
-  }
+  for (const member of members) hash.update(`\n${JSON.stringify(formatLine(member))}`)
   return hash.digest("base64url")
 }
 

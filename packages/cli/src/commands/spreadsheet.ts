@@ -1,10 +1,18 @@
 /** Column names, and ids and dates changed by spreadsheets. */
 
 import { makeNameCheck } from "@tenure/core/internal"
-import { dateFormat, parseDate } from "../support/flags.ts"
+import { parseDay } from "../support/end-dates.ts"
+import { dateFormat } from "../support/flags.ts"
 
 /** A member's fields in a file. */
-export const fields = ["user_id", "end_date", "metadata"] as const
+export const fields = [
+  "user_id",
+  "end_date",
+  "through",
+  "time_zone",
+  "kept_day",
+  "metadata",
+] as const
 
 /** A member's field in a file. */
 export type Field = (typeof fields)[number]
@@ -42,7 +50,7 @@ export const findNames = (
 ): ReadonlyArray<string> =>
   indexesOf(columns.get(field) ?? field, names).flatMap((index) => names[index] ?? [])
 
-const faultOfNames = makeNameCheck({ user_id: true, end_date: true, metadata: true })
+const faultOfNames = makeNameCheck(Object.fromEntries(fields.map((field) => [field, true])))
 
 /**
  * Returns the problem if a name beside the fields' is probably misspelled.
@@ -106,7 +114,10 @@ export const readHeader = (cells: ReadonlyArray<string>, columns: ColumnNames): 
       return `There is no column "${given}" for --map ${field}. There are ${shown(titles)}`
     if (index !== undefined) indexes.set(field, index)
   }
-  const lacking = fields.filter((field) => field !== "metadata" && !indexes.has(field))
+  const needed: ReadonlyArray<Field> = indexes.has("through")
+    ? ["user_id"]
+    : ["user_id", "end_date"]
+  const lacking = needed.filter((field) => !indexes.has(field))
   if (lacking.length > 0) return missing(lacking, titles)
   const found = new Map([...indexes].map(([field, index]) => [field, titles[index] ?? ""]))
   const shared = sharedProblem(found)
@@ -119,7 +130,7 @@ export const readHeader = (cells: ReadonlyArray<string>, columns: ColumnNames): 
 export interface DateOrder {
   /** As it was given, such as `DD.MM.YYYY`. */
   readonly format: string
-  /** Converts such a date to the API's format. */
+  /** Converts such a date to the API's format for days. */
   readonly read: (text: string) => string | undefined
 }
 
@@ -145,7 +156,7 @@ export const parseDateOrder = (given: string): DateOrder | undefined => {
     format,
     read: (text) => {
       const { D = "", M = "", Y = "" } = pattern.exec(text)?.groups ?? {}
-      return parseDate(`${Y}-${M.padStart(2, "0")}-${D.padStart(2, "0")}`)
+      return parseDay(`${Y}-${M.padStart(2, "0")}-${D.padStart(2, "0")}`)
     },
   }
 }
@@ -196,6 +207,12 @@ export const dateProblem = (text: string, dates: DateOrder | undefined): string 
     ? `end_date must be a date: ${dateFormat}; or never. Other dates need --dates, such as --dates DD.MM.YYYY`
     : `end_date must be a date as --dates ${dates.format} says, or ${dateFormat}; or never`
 }
+
+/** Explains an invalid last day. */
+export const dayProblem = (dates: DateOrder | undefined): string =>
+  dates === undefined
+    ? "through must be a day such as 2027-01-31"
+    : `through must be a day as --dates ${dates.format} says, or such as 2027-01-31`
 
 const asText = "format the column as text, and export it again from where the ids come from"
 
