@@ -82,7 +82,9 @@ describe("an export", () => {
     for (const name of ["link.csv", "dangling.csv"]) await print`members export -o ${pathOf(name)}`
     expect(statSync(pathOf("secret.csv")).mode & 0o777).toBe(0o600)
     for (const name of ["secret.csv", "new.csv"])
-      expect(readFileSync(pathOf(name), "utf8")).toBe("user_id,end_date,state,metadata\n")
+      expect(readFileSync(pathOf(name), "utf8")).toBe(
+        "user_id,end_date,through,time_zone,kept_day,state,metadata\n",
+      )
     const names = ["dangling.csv", "link.csv", "new.csv", "secret.csv"]
     expect(readdirSync(folder).toSorted()).toEqual(names)
   })

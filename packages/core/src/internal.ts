@@ -54,7 +54,7 @@ export { rateLimiterOptions, type LimitDecision } from "./limits/rate-limiter.ts
 export { suspensionOptions } from "./limits/suspensions.ts"
 export { expiryRules } from "./memberships/announcements.ts"
 export { maxBulkExtensions, maxExamples, type BulkExample } from "./memberships/bulk-extension.ts"
-export { addToInstant, dayEndedAt, endOfToday } from "./memberships/calendar.ts"
+export { Day, addToInstant, dayEndedAt, endOfToday } from "./memberships/calendar.ts"
 export { fixedMillis, formatDuration } from "./memberships/duration.ts"
 export {
   bulkModes,

@@ -1,6 +1,7 @@
 /** Plans how to store a seed file: checks all entries first, and groups them into batches. */
 
 import { InvalidInput, type Role } from "@tenure/core"
+import { Day } from "@tenure/core/internal"
 import {
   ProjectId,
   TimeZone,
@@ -25,7 +26,12 @@ const KeyWithRole = Schema.Struct({
 const Member = Schema.Struct({
   user_id: Schema.String,
   /** Null for life. */
-  end_date: Schema.NullOr(Schema.String),
+  end_date: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  /** In place of a date: the last whole day. */
+  through: Schema.optionalKey(Schema.String),
+  /** Of the day; by default, the project's. */
+  time_zone: Schema.optionalKey(Schema.String),
+  kept_day: Schema.optionalKey(Schema.Number),
   metadata: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
 })
 
@@ -54,7 +60,10 @@ export interface SeedPart {
 /** A membership for an import. */
 interface NewMember {
   readonly userId: string
-  readonly endDate: string | null
+  readonly endDate: string | null | undefined
+  readonly through: Day | undefined
+  readonly timeZone: TimeZone | undefined
+  readonly keptDay: number | undefined
   readonly metadata: Readonly<Record<string, string>> | undefined
 }
 
@@ -92,11 +101,33 @@ const invalid = (field: string, expected: string): InvalidInput =>
 
 const repeatedUser = new StartError({ message: "user_id: the user has an entry before" })
 
+/** Reads when a membership ends, or throws an error. */
+const readEnd = ({
+  end_date: endDate,
+  through,
+  time_zone,
+}: typeof Member.Type): Pick<NewMember, "endDate" | "through" | "timeZone"> => {
+  if (through === undefined) {
+    if (time_zone !== undefined) throw invalid("time_zone", "left out without through")
+    if (endDate === undefined) throw invalid("end_date", "there, or through in place of it")
+    if (endDate !== null) Result.getOrThrow(readEndDate(endDate))
+    return { endDate, through, timeZone: undefined }
+  }
+  if (endDate !== undefined) throw invalid("end_date", "left out beside through")
+  if (!Day.is(through)) throw invalid("through", Day.expected)
+  const timeZone = time_zone === undefined ? undefined : parseTimeZone(time_zone)
+  if (time_zone !== undefined && timeZone === undefined)
+    throw invalid("time_zone", TimeZone.expected)
+  return { endDate, through, timeZone }
+}
+
 /** Converts a membership for an import, or throws an error. */
-const readMember = ({ end_date, metadata, user_id }: typeof Member.Type): NewMember => {
+const readMember = (given: typeof Member.Type): NewMember => {
+  const { kept_day: keptDay, metadata, user_id } = given
   if (!UserId.is(user_id)) throw invalid("userId", UserId.expected)
-  if (end_date !== null) Result.getOrThrow(readEndDate(end_date))
-  return { userId: user_id, endDate: end_date, metadata }
+  if (keptDay !== undefined && !(Number.isInteger(keptDay) && keptDay >= 1 && keptDay <= 31))
+    throw invalid("kept_day", "a whole number from 1 to 31")
+  return { userId: user_id, ...readEnd(given), keptDay, metadata }
 }
 
 const naming = <A>(path: Path, read: () => A): A => {

@@ -93,6 +93,33 @@ describe("a seed file", () => {
     ["has no projects", {}, /SEED_FILE.*projects/s],
     ["has an invalid user id", membersIn({ user_id: "a b", end_date }), /userId/],
     ["has an invalid end date", membersIn({ user_id: "1", end_date: "soon" }), /end date/],
+    ["has no end date", membersIn({ user_id: "1" }), /0: memberships: 0: end_date must be there/],
+    [
+      "has a day in place of an instant",
+      membersIn({ user_id: "1", end_date: "2099-01-31" }),
+      /for the whole day, send through/,
+    ],
+    [
+      "has two dates",
+      membersIn({ user_id: "1", end_date, through: "2099-01-31" }),
+      /end_date must be left out beside through/,
+    ],
+    ["has an invalid day", membersIn({ user_id: "1", through: "2099-02-30" }), /through must be/],
+    [
+      "has a time zone without a day",
+      membersIn({ user_id: "1", end_date, time_zone: "UTC" }),
+      /time_zone must be left out without through/,
+    ],
+    [
+      "has an offset for a day",
+      membersIn({ user_id: "1", through: "2099-01-31", time_zone: "+01:00" }),
+      /time_zone must be the name/,
+    ],
+    [
+      "has an invalid kept day",
+      membersIn({ user_id: "1", through: "2099-01-31", kept_day: 32 }),
+      /kept_day must be/,
+    ],
     [
       "has a user twice",
       membersIn({ user_id: "1", end_date }, { user_id: "1", end_date: later }),
@@ -186,6 +213,24 @@ describe("a seed file", () => {
       expect(yield* (yield* Memberships).list({ projectId: "p1" })).toMatchObject([
         { endDate: -86_400_000 },
         { endDate: Date.UTC(9999, 11, 31, 23, 59, 59, 999) },
+      ])
+    }).pipe(layer),
+  )
+
+  it.live("may have whole days, in the time zone of the project or another one", () =>
+    Effect.gen(function* () {
+      const through = "2099-02-28"
+      const memberships = [
+        { user_id: "1", through },
+        { user_id: "2", through, time_zone: "UTC" },
+        { user_id: "3", through, kept_day: 30 },
+      ]
+      yield* seeding({ projects: [{ id: "p1", time_zone: "Europe/Berlin", memberships }] })
+      const endDate = Date.UTC(2099, 1, 28, 23)
+      expect(yield* (yield* Memberships).list({ projectId: "p1" })).toMatchObject([
+        { through, endDate, keptDay: undefined },
+        { through: undefined, endDate: Date.UTC(2099, 2, 1) },
+        { through, endDate, keptDay: 30 },
       ])
     }).pipe(layer),
   )
