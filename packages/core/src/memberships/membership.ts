@@ -173,7 +173,7 @@ export interface DatedMembership extends OptionalForm {
 }
 
 /** A member and its last whole day, as listed in an import. */
-export interface MemberThrough extends Pick<DatedMembership, "userId" | "keptDay" | "metadata"> {
+interface MemberThrough extends Pick<DatedMembership, "userId" | "keptDay" | "metadata"> {
   readonly through: Day
   /** The day's time zone, in place of the project's. */
   readonly timeZone: TimeZone | undefined

@@ -24,35 +24,40 @@ const begins = /a day is no instant; it begins at 2097-01-31T00:00:00\.000Z/
 const through = /a day is no instant; for the whole day, send through/
 const beside = /a day is no instant; take the end date that the membership has beside its through/
 
-const places: ReadonlyArray<
-  readonly [string, (instant: unknown) => Request, dayMessage?: RegExp | undefined]
-> = [
-  ["end_date", (end_date) => ["PUT", `${memberships}/1`, { end_date }], through],
+const places: ReadonlyArray<readonly [string, (instant: unknown) => Request, dayMessage: RegExp]> =
   [
-    "a line",
-    (end_date) => ["POST", `${memberships}/import`, JSON.stringify({ user_id: "1", end_date })],
-    through,
-  ],
-  [
-    "expected_end_date",
-    (expected_end_date) => ["PATCH", `${memberships}/1001/extend`, { extend, expected_end_date }],
-    beside,
-  ],
-  [
-    "since",
-    (since) => ["POST", `/v2/projects/p1/integrations/webhooks/${webhookId}/replay`, { since }],
-  ],
-  [
-    "expires_at",
-    (expires_at) => ["POST", "/v2/api-keys", { projects: "all", role: "client", expires_at }],
-  ],
-  ["ending_before", (instant) => ["GET", `${memberships}?ending_before=${String(instant)}`]],
-  ["extend", (instant) => ["GET", `/v2/projects/p1/ends?extend=${String(instant)}`], through],
-]
+    ["end_date", (end_date) => ["PUT", `${memberships}/1`, { end_date }], through],
+    [
+      "a line",
+      (end_date) => ["POST", `${memberships}/import`, JSON.stringify({ user_id: "1", end_date })],
+      through,
+    ],
+    [
+      "expected_end_date",
+      (expected_end_date) => ["PATCH", `${memberships}/1001/extend`, { extend, expected_end_date }],
+      beside,
+    ],
+    [
+      "since",
+      (since) => ["POST", `/v2/projects/p1/integrations/webhooks/${webhookId}/replay`, { since }],
+      begins,
+    ],
+    [
+      "expires_at",
+      (expires_at) => ["POST", "/v2/api-keys", { projects: "all", role: "client", expires_at }],
+      begins,
+    ],
+    [
+      "ending_before",
+      (instant) => ["GET", `${memberships}?ending_before=${String(instant)}`],
+      begins,
+    ],
+    ["extend", (instant) => ["GET", `/v2/projects/p1/ends?extend=${String(instant)}`], through],
+  ]
 
 const secondsOr = /milliseconds|such as 2027-01-01T00:00:00\.000Z/
 
-describe.each(places)("an instant in %s", (_, request, dayMessage = begins) => {
+describe.each(places)("an instant in %s", (_, request, dayMessage) => {
   it.each([
     ["day", "2097-01-31", dayMessage],
     ["number of seconds", 4_000_000_000, secondsOr],
