@@ -167,6 +167,10 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
       refused(1, `its end date is ${day("2098-02-01")}`),
     )
     const all = ["extend-all", "days", "--through", "2098-03-31"]
+    const march = "through 2098-03-31 (2098-03-31T22:00:00.000Z, Europe/Berlin)"
+    const asked = `Set the end date of 3 members of days to ${march}?`
+    expect(await run`${all}`).toMatchObject(refused(2, asked))
+    expect(await print`${all} --dry-run`).toContain(march)
     expect(await json`${all} --yes`).toMatchObject({ new_end_date: "2098-03-31T22:00:00.000Z" })
     expect(await json`${all} --time-zone UTC --dry-run`).toMatchObject({
       new_end_date: day("2098-04-01"),

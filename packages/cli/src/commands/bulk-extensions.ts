@@ -12,12 +12,14 @@ import {
   type GivenEnd,
   type GoalFlags,
   extendBy,
+  findZone,
   goalArgument,
   goalOf,
   parseGoal,
   requireGoal,
   throughFlag,
   timeZoneFlag,
+  wholeEnd,
 } from "../support/end-dates.ts"
 import { usageFailure } from "../support/failure.ts"
 import {
@@ -54,16 +56,22 @@ const lifetimesOf = ({ would_end_lifetime = 0 }: ChangeOfAll): ReadonlyArray<str
     ? []
     : [`${pluralize(would_end_lifetime, "member")} for life would get an end date.`]
 
-/** Prints the result of a bulk change or its dry run. */
+/**
+ * Prints the result of a bulk change or its dry run.
+ *
+ * @param end - the new end date, for people
+ */
 const printChangeOfAll = (
   { data, total }: { readonly data: ChangeOfAll; readonly total: number },
   isDry: boolean,
+  end = data.new_end_date,
 ) =>
   printResult({ total, ...data }, () => {
     const { events, examples, would_end_lifetime: _, ...all } = data
     const row = {
       total,
       ...all,
+      ...(end !== undefined && { new_end_date: end }),
       ...(examples !== undefined && {
         examples: examples.map(
           ({ end_date, user_id, would_end }) =>
@@ -224,15 +232,18 @@ export const extendAllCommand = Command.make(
         ),
       )
     const preview = yield* extended(true)
-    if (given.dryRun) return yield* printChangeOfAll(preview, true)
     const { data, total } = preview
+    const shown = { end_date: data.new_end_date ?? null, through: goal.through ?? null }
+    const zone = goal.time_zone ?? (yield* findZone(project_id, shown))
+    const newEnd = data.new_end_date && wholeEnd(shown, zone)
+    if (given.dryRun) return yield* printChangeOfAll(preview, true, newEnd)
     const members = `${pluralize(total, "member")} of ${project_id}`
     const question =
-      data.new_end_date === undefined
+      newEnd === undefined
         ? `Let ${members} end later by ${data.extend_by}? ${effectOf(data)}`
-        : `Set the end date of ${members} to ${data.new_end_date}? ${laterOf(data, given.neverShorten)}`
+        : `Set the end date of ${members} to ${newEnd}? ${laterOf(data, given.neverShorten)}`
     yield* requireConfirmation(question)
-    yield* printChangeOfAll(yield* extended(false), false)
+    yield* printChangeOfAll(yield* extended(false), false, newEnd)
   }),
 ).pipe(
   Command.withDescription(
