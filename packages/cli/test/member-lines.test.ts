@@ -413,6 +413,7 @@ describe("dates", () => {
 
   it.each([
     ["2098-01-31", "2098-01-31", "", "end_date and through are two dates: leave one out"],
+    ["9999-12-31", "", "", "9999-12-31 has no end: write never in end_date for a member for life"],
     ["", "2098-02-30", "", "through must be a day such as 2027-01-31"],
     ["", "2098-01-31T00:00:00.000Z", "", "through must be a day such as 2027-01-31"],
     ["2098-01-31", "", "0", "kept_day must be a whole number from 1 to 31"],

@@ -119,6 +119,9 @@ const readMetadata = (given: unknown): Result.Result<Metadata | undefined, strin
 const isGiven = (value: unknown): boolean =>
   value !== undefined && value !== null && !(typeof value === "string" && trim(value) === "")
 
+/** Other programs write it for what never ends. */
+const dayForLife = "9999-12-31"
+
 type Values = Readonly<Partial<Record<Field, unknown>>>
 
 /**
@@ -130,11 +133,13 @@ const readEnd = (
   dates: DateOrder | undefined,
 ): Result.Result<FileEnd, string> => {
   const dayOf = (text: string) => parseDay(text) ?? dates?.read(text)
-  const until = (day: string) =>
-    Result.succeed({
-      through: day,
-      ...(isGiven(time_zone) && { time_zone: asText(time_zone) }),
-    })
+  const until = (day: string): Result.Result<FileEnd, string> =>
+    day === dayForLife
+      ? Result.fail(`${day} has no end: write never in end_date for a member for life`)
+      : Result.succeed({
+          through: day,
+          ...(isGiven(time_zone) && { time_zone: asText(time_zone) }),
+        })
   if (isGiven(through)) {
     if (end_date !== undefined && end_date !== "") {
       return Result.fail("end_date and through are two dates: leave one out")
