@@ -122,7 +122,7 @@ const inputOf = (
 /** Returns the fields in an import line, which are a grant's, and the kept day of a membership. */
 const linesOf = (schemas: Schemas): Fields => {
   const alternatives = alternativesOf(inline(schemas["Grant"], schemas))
-  const granted = Object.assign({}, ...alternatives.map(fieldsOf))
+  const { if_absent: _, reason: __, ...granted } = Object.assign({}, ...alternatives.map(fieldsOf))
   return {
     type: "array",
     minItems: 1,
@@ -132,7 +132,7 @@ const linesOf = (schemas: Schemas): Fields => {
       type: "object",
       properties: {
         user_id: fieldsOf(inline(schemas["Membership"], schemas))["user_id"],
-        ...Object.fromEntries(Object.entries(granted).filter(([name]) => name !== "reason")),
+        ...granted,
         kept_day: {
           type: "integer",
           minimum: 1,
