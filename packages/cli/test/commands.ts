@@ -183,7 +183,8 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
       (await json`members ends ${range} ${args}`).days.filter(
         ({ ends }: { readonly ends: number }) => ends > 0,
       )
-    const april = [{ day: "2098-04-30", ends: 3, extended: expect.anything() }]
+    // The instant at which they end begins the next day.
+    const april = [{ day: "2098-05-01", ends: 3, extended: expect.anything() }]
     expect(await assumed("--through", "2098-04-30")).toMatchObject(april)
     expect(await assumed("--extend", "2098-04-30")).toMatchObject(april)
   })

@@ -29,7 +29,7 @@ export interface McpSettings {
 }
 
 const instructions = `Tenure keeps the end dates of memberships: who is a member of a project, and until when. It notifies webhooks of every change.
-Dates are in UTC: YYYY-MM-DDTHH:mm:ss.sssZ, or Unix time in milliseconds. Durations are ISO 8601, such as P1M.
+Dates are in UTC: YYYY-MM-DDTHH:mm:ss.sssZ, or Unix time in milliseconds. A last whole day is sent as through, such as 2027-01-31. Durations are ISO 8601, such as P1M.
 Lists come in pages: pass "next" of an answer as "after" to go on.
 Tools that make changes begin with a dry run, or ask for confirm: true. Give a reason where there is such a field: the audit trail keeps it.`
 

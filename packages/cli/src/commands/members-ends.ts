@@ -27,7 +27,7 @@ const dayFlag = (name: string, description: string) =>
     Flag.optional,
   )
 
-const from = dayFlag("from", "The first day in UTC; by default, 14 days ago")
+const from = dayFlag("from", "The first day in the project's time zone; by default, 14 days ago")
 
 const to = dayFlag("to", "The last day; by default, in 45 days")
 
