@@ -3,7 +3,7 @@
 /** The words, by the page's file. */
 const terms: Readonly<Record<string, string>> = {
   "docs/memberships.md":
-    "trial, free trial, renew, renewal, subscription, plan, seat, seats, license, cancel, cancellation, suspend, pause, lifetime, refund",
+    "trial, free trial, renew, renewal, subscription, plan, seat, seats, license, cancel, cancellation, suspend, pause, lifetime, refund, month, monthly, last day, end of month, leap year, time zone, timezone",
   "docs/ends.md":
     "expire, expiry, expiration, grace, grace period, cron, cron job, scheduled job, timer, dunning, renewal notice",
   "docs/hosts/better-auth.md": "trial, free trial, sign-up, login, seat",
@@ -14,6 +14,10 @@ const terms: Readonly<Record<string, string>> = {
 /** Words, and guides: one must be among the first results. Checked after each build. */
 export const expected: Readonly<Record<string, ReadonlyArray<string>>> = {
   trial: ["/memberships"],
+  lifetime: ["/memberships"],
+  month: ["/memberships"],
+  "last day": ["/memberships"],
+  "time zone": ["/memberships", "/concepts"],
   renew: ["/memberships"],
   subscription: ["/hosts/stripe"],
   seat: ["/memberships"],
