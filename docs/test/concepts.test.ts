@@ -41,7 +41,7 @@ it("has a trial that a payment turns into a membership, once for each invoice", 
   expect(await isMember(tenure, "1001")).toBe(false)
   await renew(tenure, "1001", "invoice-1")
   await renew(tenure, "1001", "invoice-1")
-  const paid = { endDate: Date.UTC(2030, 1, 16), metadata: {} }
+  const paid = { endDate: Date.UTC(2030, 1, 16), metadata: trial.metadata }
   expect(await find()).toMatchObject(paid)
   await pass(2)
   expect(await startTrial(tenure, "1001", signedUpAt)).toMatchObject(paid)
