@@ -5,6 +5,16 @@ let offset = 0
 /** Returns the time, in milliseconds. */
 export const now = (): number => Date.now() + offset
 
+/** Returns the day at a time in a time zone, or in UTC if this browser does not know that. */
+export const dayIn = (timeZone: string, millis: number): string => {
+  try {
+    // Swedes write days as ISO does.
+    return new Intl.DateTimeFormat("sv", { timeZone }).format(millis)
+  } catch {
+    return dayIn("UTC", millis)
+  }
+}
+
 /** Sets the time, in milliseconds. */
 const setNow = (millis: number): void => {
   offset = millis - Date.now()

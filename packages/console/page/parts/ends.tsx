@@ -42,14 +42,13 @@ export const useEnds = (project: string): Loading<EndCounts> =>
 /** A bulk extension to try out. */
 type WhatIf =
   | { readonly extend_by: string }
-  | { readonly extend: string; readonly mode: "set" | "never_shorten" }
+  | { readonly through: string; readonly mode: "set" | "never_shorten" }
 
 /** Reads the typed text; `undefined` if it is incomplete. */
 const readWhatIf = (kind: string, value: string): WhatIf | undefined => {
   if (kind === "by") return /^[1-9]\d{0,3}$/.test(value) ? { extend_by: `P${value}D` } : undefined
-  const time = Date.parse(`${value}T00:00:00.000Z`)
-  return time > now()
-    ? { extend: new Date(time).toISOString(), mode: kind === "until" ? "set" : "never_shorten" }
+  return value >= dayOf(now())
+    ? { through: value, mode: kind === "through" ? "set" : "never_shorten" }
     : undefined
 }
 
@@ -188,16 +187,16 @@ export const Ends = ({
                   }}
                 >
                   <option value="by">by days</option>
-                  <option value="until">until a date</option>
-                  <option value="at least">at least until a date</option>
+                  <option value="through">through a day</option>
+                  <option value="at least">at least through a day</option>
                 </select>
               </label>
               <input
                 key={kind}
                 type={kind === "by" ? "number" : "date"}
                 min={kind === "by" ? 1 : undefined}
-                max={kind === "by" ? 3650 : "9999-12-31"}
-                aria-label={kind === "by" ? "Days" : "Date in UTC"}
+                max={kind === "by" ? 3650 : "9999-12-30"}
+                aria-label={kind === "by" ? "Days" : "Last day"}
                 placeholder="3"
                 value={value}
                 onInput={({ currentTarget }) => setValue(currentTarget.value)}

@@ -3,9 +3,9 @@
 import type { WebhookHealth } from "@tenure/client"
 import type { ComponentChildren, InputHTMLAttributes } from "preact"
 import { useRef, useState } from "preact/hooks"
-import { now } from "../lib/clock.ts"
-import { textOf } from "./action.tsx"
-import { utcOf } from "./text.tsx"
+import { dayIn, now } from "../lib/clock.ts"
+import { givenOf, textOf } from "./action.tsx"
+import { dayText, utcOf } from "./text.tsx"
 
 /** A field with its name. */
 export const Field = (props: {
@@ -152,42 +152,46 @@ const TurnsInto = ({ from, to }: { readonly from: string | undefined; readonly t
 )
 
 /**
- * A date in UTC, with its time on demand, and buttons to extend the current end date. It explains the
- * date while the user types.
+ * A date in UTC, with its time on demand, or a day in a time zone, and buttons to lengthen it. It explains the date while
+ * the user types.
  *
- * @param from - the date to extend, in ISO text; by default, now
+ * @param from - the date to compare with, in ISO text; by default, now
  */
 export const DateField = (props: {
   readonly name: string
   readonly label: string
   readonly from?: string | undefined
   readonly isOptional?: boolean
-  /** Whether the date is over, without anything to extend. */
-  readonly isPast?: boolean
+  /** The time zone; without it, the date has a time. */
+  readonly zone?: string
+  /** Whether it has no buttons to lengthen it. */
+  readonly isPlain?: boolean
+  /** Whether the time is shown at once. */
+  readonly isExact?: boolean
 }) => {
-  const { from, name } = props
+  const { from, isOptional, isPlain, name, zone } = props
   const [day, setDay] = useState("")
   const [time, setTime] = useState(from?.slice(11, 19) ?? midnight)
-  const [hasTime, setHasTime] = useState(false)
+  const [hasTime, setHasTime] = useState(props.isExact === true)
   const input = useRef<HTMLInputElement>(null)
   const lengthen = (months: number) => {
-    const next = monthsAfter(new Date(from ?? now()), months).toISOString()
     if (input.current === null) return
-    if (from !== undefined) setTime(next.slice(11, 19))
-    input.current.value = next.slice(0, 10)
+    const next = monthsAfter(new Date(dayIn(zone ?? "UTC", now())), months)
+    input.current.value = next.toISOString().slice(0, 10)
     input.current.dispatchEvent(new Event("input", { bubbles: true }))
   }
   const typed = typedDate(day, time)
   return (
     <>
-      <Field label={props.label} hint={props.isOptional === true ? "UTC, optional" : "UTC"}>
+      <Field label={props.label} hint={isOptional === true ? "UTC, optional" : (zone ?? "UTC")}>
         <input
           ref={input}
           type="date"
           name={name}
-          max="9999-12-31"
+          max={zone === undefined ? "9999-12-31" : "9999-12-30"}
           value={day}
-          required={props.isOptional !== true}
+          required={isOptional !== true}
+          autofocus={zone !== undefined}
           onInput={({ currentTarget: { value } }) => setDay(value)}
         />
       </Field>
@@ -202,22 +206,27 @@ export const DateField = (props: {
           />
         </Field>
       ) : (
-        <input type="hidden" name={timeName(name)} value={time} />
+        zone === undefined && <input type="hidden" name={timeName(name)} value={time} />
       )}
       <div class="steps">
-        {(props.isPast === true ? [] : presets).map(([label, months]) => (
+        {(isPlain === true ? [] : presets).map(([label, months]) => (
           <button key={label} type="button" class="small" onClick={() => lengthen(months)}>
             {label}
           </button>
         ))}
-        {!hasTime && (
+        {!hasTime && zone === undefined && (
           <button type="button" class="small plain" onClick={() => setHasTime(true)}>
             Exact time
           </button>
         )}
       </div>
       <p class="turns-into dim" aria-live="polite">
-        {typed !== undefined && <TurnsInto from={from} to={typed} />}
+        {typed !== undefined &&
+          (zone === undefined ? (
+            <TurnsInto from={from} to={typed} />
+          ) : (
+            `The last day is ${dayText(day)}.`
+          ))}
       </p>
     </>
   )
@@ -229,24 +238,76 @@ export const dateOf = (fields: FormData, name: string): string | undefined => {
   return day === "" ? undefined : typedDate(day, textOf(fields, timeName(name)))
 }
 
-/** A membership's end: a date as above, or for life. */
-export const EndField = () => {
-  const [isForLife, setForLife] = useState(false)
+const ways = {
+  day: "Day",
+  P1M: "+1 month",
+  P3M: "+3 months",
+  P1Y: "+1 year",
+  time: "Exact time",
+  life: "For life",
+}
+
+type Way = keyof typeof ways
+
+/** The ways to set an end, to lengthen it, and to grant one. */
+export const waysTo = {
+  set: ["day", "time"],
+  extend: ["day", "P1M", "P3M", "P1Y", "time"],
+  grant: ["day", "time", "life"],
+} satisfies Record<string, ReadonlyArray<Way>>
+
+/** A new end, in one of several ways. */
+export const EndFields = (props: {
+  readonly ways: ReadonlyArray<Way>
+  readonly zone: string
+  /** The present end. */
+  readonly from?: string
+}) => {
+  const { from, zone } = props
+  const [way, setWay] = useState<Way>("day")
+  const isDuration = way.startsWith("P")
   return (
     <>
-      {!isForLife && <DateField label="End" name="end" />}
-      <p>
-        <label>
-          <input type="checkbox" name="life" onInput={() => setForLife(!isForLife)} /> For life
-        </label>
-      </p>
+      <div class="steps" role="radiogroup" aria-label="New end">
+        {props.ways.map((one) => (
+          <label key={one}>
+            <input
+              type="radio"
+              name="way"
+              value={one}
+              checked={one === way}
+              onChange={() => setWay(one)}
+            />
+            {ways[one]}
+          </label>
+        ))}
+      </div>
+      {way === "day" && (
+        <DateField label="Last day" name="through" zone={zone} isPlain={from !== undefined} />
+      )}
+      {way === "time" && <DateField label="End" name="end" from={from} isPlain isExact />}
+      {isDuration && (
+        <p class="dim">
+          By the calendar of {zone}.
+          <input type="hidden" name="by" value={way} />
+        </p>
+      )}
     </>
   )
 }
 
-/** Returns a membership's end; `null` for life. */
-export const endIn = (fields: FormData): string | null =>
-  fields.has("life") ? null : requiredDateOf(fields, "end")
+/** Returns the end to grant, whose date is `null` for life. */
+export const grantIn = (fields: FormData) => ({
+  through: givenOf(fields, "through"),
+  end_date: textOf(fields, "way") === "life" ? null : dateOf(fields, "end"),
+})
+
+/** Returns the end to set. */
+export const extensionIn = (fields: FormData) => ({
+  through: givenOf(fields, "through"),
+  extend_by: givenOf(fields, "by"),
+  extend: dateOf(fields, "end"),
+})
 
 /** Returns a required field's date. */
 export const requiredDateOf = (fields: FormData, name: string): string => {

@@ -1,5 +1,6 @@
 /** Text formatting. */
 
+import type { Membership } from "@tenure/client"
 import type { ComponentChildren } from "preact"
 import { now } from "../lib/clock.ts"
 import { partsOf } from "../lib/webhooks.ts"
@@ -74,6 +75,26 @@ export const Time = ({
       {utcOf(iso, isExact)}
     </time>
   )
+
+const dayFormat = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeZone: "UTC" })
+
+/** Formats a day, such as `31 Jan 2027`. */
+export const dayText = (day: string): string => dayFormat.format(Date.parse(day))
+
+/** A membership's end: its last day, or a time in UTC. */
+export const End = (props: {
+  readonly of: Pick<Membership, "end_date" | "through">
+  readonly isExact?: boolean
+}) => {
+  const { end_date, through } = props.of
+  const iso = end_date ?? lastDate
+  if (through === null) return <Time {...props} iso={iso} />
+  return (
+    <time dateTime={iso} title={`until ${utcOf(iso, true)} UTC`}>
+      through {dayText(through)}
+    </time>
+  )
+}
 
 /** A time relative to now; nothing for life. */
 export const Ago = ({ iso }: { readonly iso: string }) =>

@@ -5,7 +5,7 @@ import { api } from "../lib/api.ts"
 import { useMay } from "../lib/identity.ts"
 import { previewOf } from "../lib/webhooks.ts"
 import { Action, givenOf, textOf } from "../parts/action.tsx"
-import { DateField, ReasonField, TextField, requiredDateOf } from "../parts/fields.tsx"
+import { EndFields, ReasonField, TextField, extensionIn, waysTo } from "../parts/fields.tsx"
 import { Paged, usePages } from "../parts/load.tsx"
 import { Table } from "../parts/screen.tsx"
 import { Time, amountOf, lifetimesOf } from "../parts/text.tsx"
@@ -29,11 +29,11 @@ const effectOf = (
 }
 
 /** Sets all memberships' end dates. */
-export const ExtendAll = ({ onDone, project }: Props) => {
+export const ExtendAll = ({ onDone, project, zone }: Props & { readonly zone: string }) => {
   const extend = (fields: FormData, isDry: boolean) =>
     api.memberships.extendAll({
       project_id: project,
-      extend: requiredDateOf(fields, "end"),
+      ...extensionIn(fields),
       reason: givenOf(fields, "reason"),
       ...(isDry && { dry_run: true, events: true }),
     })
@@ -55,7 +55,7 @@ export const ExtendAll = ({ onDone, project }: Props) => {
       }}
       onDone={onDone}
     >
-      <DateField label="End" name="end" />
+      <EndFields ways={waysTo.set} zone={zone} />
       <ReasonField />
     </Action>
   )
@@ -93,7 +93,7 @@ export const ExtendAllBy = ({ onDone, project }: Props) => {
       <TextField
         label="Duration"
         name="by"
-        hint="P3D for three days, PT36H for 36 hours"
+        hint="P3D for three days of 24 hours, PT36H for 36 hours"
         required
         maxLength={64}
       />

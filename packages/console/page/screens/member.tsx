@@ -3,15 +3,17 @@
 import { type Membership, type MembershipChange, isTenureError } from "@tenure/client"
 import { useState } from "preact/hooks"
 import { api } from "../lib/api.ts"
+import { dayIn } from "../lib/clock.ts"
 import { useMay, useSees } from "../lib/identity.ts"
 import { previewOf } from "../lib/webhooks.ts"
 import { Action, givenOf, textOf } from "../parts/action.tsx"
 import { Author, Dates, deeds } from "../parts/audit.tsx"
 import { Distance } from "../parts/distance.tsx"
-import { DateField, EndField, ReasonField, endIn, requiredDateOf } from "../parts/fields.tsx"
+import { EndFields, ReasonField, extensionIn, grantIn, waysTo } from "../parts/fields.tsx"
 import { Loaded, Paged, useLoad, usePages } from "../parts/load.tsx"
+import { useProject } from "../parts/project.tsx"
 import { ProjectScreen, ShortId } from "../parts/screen.tsx"
-import { Ago, Facts, State, Time, utcOf } from "../parts/text.tsx"
+import { Ago, End as EndOf, Facts, State, Time, dayText, utcOf } from "../parts/text.tsx"
 
 interface Member {
   readonly project_id: string
@@ -23,16 +25,32 @@ interface Props {
   readonly onDone: () => void
 }
 
+/** The end of a membership, with the time zone that it is in. */
+const Until = ({ of, zone }: { readonly of: Membership; readonly zone: string }) => (
+  <>
+    <EndOf of={of} isExact /> {of.through === null ? "UTC" : `in ${zone}`}
+  </>
+)
+
 /** Extends the end date on screen: refused if somebody else has changed it meanwhile. */
-const Extend = (props: Props & { readonly end: string }) => {
+const Extend = (
+  props: Props & { readonly of: Membership; readonly end: string; readonly zone: string },
+) => {
+  const { end, of, zone } = props
   const extend = (fields: FormData, isDry: boolean) =>
     api.memberships.extend({
       ...props.member,
-      extend: requiredDateOf(fields, "end"),
+      ...extensionIn(fields),
       reason: givenOf(fields, "reason"),
-      expected_end_date: props.end,
+      expected_end_date: end,
       ...(isDry && { dry_run: true, events: true }),
     })
+  /** Says when it ends, with its last day if it has one. */
+  const endsAt = (fields: FormData, next: string): string => {
+    const until = `until ${utcOf(next, true)} UTC`
+    const isDay = fields.has("through") || (of.through !== null && fields.has("by"))
+    return isDay ? `through ${dayText(dayIn(zone, Date.parse(next) - 1))} (${until})` : until
+  }
   return (
     <Action
       label="Extend"
@@ -41,24 +59,24 @@ const Extend = (props: Props & { readonly end: string }) => {
       confirm="Extend"
       check={async (fields) => {
         const { data } = await extend(fields, true)
-        return `It would end ${utcOf(data.new_end_date, true)} UTC, in place of ${utcOf(props.end, true)}.${previewOf(data.events)}`
+        return `It would last ${endsAt(fields, data.new_end_date)}, in place of ${utcOf(end, true)}.${previewOf(data.events)}`
       }}
       run={async (fields) => {
         const { data } = await extend(fields, false)
-        return { message: `The membership ends ${utcOf(data.new_end_date, true)} UTC.` }
+        return { message: `The membership lasts ${endsAt(fields, data.new_end_date)}.` }
       }}
       onDone={props.onDone}
     >
       <p class="dim">
-        It ends <Time iso={props.end} isExact /> UTC now, <Ago iso={props.end} />.
+        Now: <Until of={of} zone={zone} />, <Ago iso={end} />.
       </p>
-      <DateField label="New end" name="end" from={props.end} />
+      <EndFields ways={waysTo.extend} zone={zone} from={end} />
       <ReasonField />
     </Action>
   )
 }
 
-const Grant = (props: Props & { readonly label: string }) => (
+const Grant = (props: Props & { readonly label: string; readonly zone: string }) => (
   <Action
     label={props.label}
     title={`${props.label}: ${props.member.user_id}`}
@@ -66,14 +84,14 @@ const Grant = (props: Props & { readonly label: string }) => (
     run={async (fields) => {
       await api.memberships.grant({
         ...props.member,
-        end_date: endIn(fields),
+        ...grantIn(fields),
         reason: givenOf(fields, "reason"),
       })
       return { message: "The end is changed." }
     }}
     onDone={props.onDone}
   >
-    <EndField />
+    <EndFields ways={waysTo.grant} zone={props.zone} />
     <ReasonField />
   </Action>
 )
@@ -167,7 +185,7 @@ const History = (props: {
 }
 
 /** Until when somebody is a member. */
-const Standing = ({ of }: { readonly of: Membership | null }) =>
+const Standing = ({ of, zone }: { readonly of: Membership | null; readonly zone: string }) =>
   of === null ? (
     <span>no member</span>
   ) : (
@@ -178,7 +196,8 @@ const Standing = ({ of }: { readonly of: Membership | null }) =>
       ) : (
         <>
           <span>
-            {of.state === "active" ? "ends" : "ended"} <Time iso={of.end_date} isExact /> UTC
+            {of.through === null && (of.state === "active" ? "ends " : "ended ")}
+            <Until of={of} zone={zone} />
           </span>
           <span>
             <Distance iso={of.end_date} />
@@ -302,6 +321,7 @@ export const MemberScreen = ({
 }) => {
   const member = { project_id: project, user_id: user }
   const found = useLoad((signal) => find(member, signal))
+  const zone = useProject(project).value?.time_zone
   const mayExtend = useMay("client")
   const mayChange = useMay("operator")
   const maySee = useSees("operator")
@@ -316,15 +336,16 @@ export const MemberScreen = ({
       project={project}
       tab="members"
       title={user}
-      sub={value !== undefined && <Standing of={value} />}
+      sub={value !== undefined && zone !== undefined && <Standing of={value} zone={zone} />}
       actions={
         <>
-          {mayExtend && value?.end_date && (
-            <Extend member={member} end={value.end_date} onDone={onDone} />
+          {mayExtend && value?.end_date && zone !== undefined && (
+            <Extend member={member} of={value} end={value.end_date} zone={zone} onDone={onDone} />
           )}
-          {mayChange && value !== undefined && (
+          {mayChange && value !== undefined && zone !== undefined && (
             <Grant
               member={member}
+              zone={zone}
               label={value === null ? "Grant" : "Set the end"}
               onDone={onDone}
             />

@@ -10,10 +10,18 @@ import { go, kindAsked, to } from "../lib/route.ts"
 import { Action, givenOf, textOf } from "../parts/action.tsx"
 import { Distance, soonDays } from "../parts/distance.tsx"
 import { useEnds } from "../parts/ends.tsx"
-import { EndField, ReasonField, SearchField, TextField, endIn } from "../parts/fields.tsx"
-import { Paged, Problem, useLoad, usePages, useSettled } from "../parts/load.tsx"
+import {
+  EndFields,
+  ReasonField,
+  SearchField,
+  TextField,
+  grantIn,
+  waysTo,
+} from "../parts/fields.tsx"
+import { Paged, Problem, usePages, useSettled } from "../parts/load.tsx"
+import { useProject } from "../parts/project.tsx"
 import { Empty, ProjectScreen, Table } from "../parts/screen.tsx"
-import { Ago, State, Time, lastDate } from "../parts/text.tsx"
+import { Ago, End, State, lastDate } from "../parts/text.tsx"
 
 const pageSize = 100
 
@@ -31,7 +39,12 @@ interface Props {
   readonly project: string
 }
 
-const Grant = ({ project }: Props) => {
+interface Zoned extends Props {
+  /** The project's time zone. */
+  readonly zone: string
+}
+
+const Grant = ({ project, zone }: Zoned) => {
   let user = ""
   return (
     <Action
@@ -44,15 +57,15 @@ const Grant = ({ project }: Props) => {
         await api.memberships.grant({
           project_id: project,
           user_id: user,
-          end_date: endIn(fields),
+          ...grantIn(fields),
           reason: givenOf(fields, "reason"),
         })
         return { message: `${user} is a member.` }
       }}
       onDone={() => go("projects", project, "members", user)}
     >
-      <TextField label="User" name="user" required maxLength={255} />
-      <EndField />
+      <TextField label="User" name="user" required maxLength={255} autofocus />
+      <EndFields ways={waysTo.grant} zone={zone} />
       <ReasonField />
     </Action>
   )
@@ -135,7 +148,7 @@ const Row = ({ of, project }: Props & { readonly of: Membership }) => (
       <State of={of.state} />
     </td>
     <td>
-      <Time iso={endOf(of)} />
+      <End of={of} />
     </td>
     <td class="dim">
       <Distance iso={endOf(of)} />
@@ -147,8 +160,8 @@ const Row = ({ of, project }: Props & { readonly of: Membership }) => (
 const Nothing = ({
   asked,
   mayGrant,
-  project,
-}: Props & { readonly asked: Asked; readonly mayGrant: boolean }) => {
+  ...zoned
+}: Zoned & { readonly asked: Asked; readonly mayGrant: boolean }) => {
   if (asked.prefix !== "") return <Empty says={`No member’s id begins with ${asked.prefix}.`} />
   if (asked.chip !== "All") {
     const says = {
@@ -161,23 +174,23 @@ const Nothing = ({
   return (
     <Empty
       says="There are no members yet."
-      line={`npx tenure members grant 1001 2027-12-31 --project ${project}`}
+      line={`npx tenure members grant 1001 2027-12-31 --project ${zoned.project}`}
     >
-      {mayGrant && <Grant project={project} />}
+      {mayGrant && <Grant {...zoned} />}
     </Empty>
   )
 }
 
 /** A page with members. The console sorts it only if it is the whole list. */
 const Members = (
-  props: Props & {
+  props: Zoned & {
     readonly of: ReadonlyArray<Membership>
     readonly isWhole: boolean
     readonly asked: Asked
     readonly onSort: (order: Order) => void
   },
 ) => {
-  const { asked, isWhole, of, onSort, project } = props
+  const { asked, isWhole, of, onSort, project, zone } = props
   const order = isWhole ? asked.order : listedOrder(asked)
   const sortable = (by: Order) => ({
     isSorted: order === by,
@@ -189,7 +202,7 @@ const Members = (
       columns={[
         { name: "User", ...sortable("user") },
         "State",
-        { name: "Ends (UTC)", ...sortable("end") },
+        { name: zone === "UTC" ? "Ends (UTC)" : `Ends (UTC, days in ${zone})`, ...sortable("end") },
         "",
       ]}
     >
@@ -207,9 +220,7 @@ export const MembersScreen = ({ project }: Props) => {
   const [typed, setTyped] = useState("")
   const prefix = useSettled(typed.trim(), typingPause)
   const asked: Asked = { chip, order, prefix }
-  const facts = useLoad(
-    async (signal) => (await api.projects.get({ project_id: project }, { signal })).data,
-  )
+  const facts = useProject(project)
   const members = usePages(
     (after, signal) => {
       if (prefix !== "" && !userId.test(prefix)) {
@@ -233,12 +244,9 @@ export const MembersScreen = ({ project }: Props) => {
       </ProjectScreen>
     )
   }
+  const zoned = { project, zone: facts.value.time_zone }
   return (
-    <ProjectScreen
-      project={project}
-      tab="members"
-      actions={mayGrant && <Grant project={project} />}
-    >
+    <ProjectScreen project={project} tab="members" actions={mayGrant && <Grant {...zoned} />}>
       <div class="filters">
         <SearchField
           label="Find members whose id begins with"
@@ -268,11 +276,11 @@ export const MembersScreen = ({ project }: Props) => {
         {(data, next) => {
           const lacksSome = isByEnd(asked) && data.length < (ends.value?.active ?? 0)
           return data.length === 0 && !lacksSome ? (
-            <Nothing asked={asked} project={project} mayGrant={mayGrant} />
+            <Nothing {...zoned} asked={asked} mayGrant={mayGrant} />
           ) : (
             <>
               <Members
-                project={project}
+                {...zoned}
                 of={data}
                 isWhole={next === null && members.back === undefined}
                 asked={asked}

@@ -10,6 +10,7 @@ import { Attention, type Need } from "../parts/attention.tsx"
 import { Ends, useEnds } from "../parts/ends.tsx"
 import { webhookNeed } from "../parts/latest.tsx"
 import { Loaded, useLoad } from "../parts/load.tsx"
+import { useProject } from "../parts/project.tsx"
 import { ProjectScreen } from "../parts/screen.tsx"
 import { Url } from "../parts/text.tsx"
 import { BulkExtensions, ExtendAll, ExtendAllBy } from "./bulk-extensions.tsx"
@@ -35,9 +36,7 @@ const needsOf = (
 
 /** A project at a glance. */
 export const ProjectOverviewScreen = ({ project }: { readonly project: string }) => {
-  const facts = useLoad(
-    async (signal) => (await api.projects.get({ project_id: project }, { signal })).data,
-  )
+  const facts = useProject(project)
   const webhooks = useLoad(
     async (signal) => (await api.webhooks.health({ project_id: project }, { signal })).data,
     "",
@@ -58,7 +57,7 @@ export const ProjectOverviewScreen = ({ project }: { readonly project: string })
         mayExtendAll &&
         facts.value && (
           <>
-            <ExtendAll project={project} onDone={reload} />
+            <ExtendAll project={project} zone={facts.value.time_zone} onDone={reload} />
             <ExtendAllBy project={project} onDone={reload} />
           </>
         )

@@ -5,9 +5,10 @@ import { useContext } from "preact/hooks"
 import { api } from "../lib/api.ts"
 import { useMay } from "../lib/identity.ts"
 import { go } from "../lib/route.ts"
-import { Action, textOf } from "../parts/action.tsx"
-import { TextField } from "../parts/fields.tsx"
-import { Loaded, Paged, Projects, useLoad, usePages } from "../parts/load.tsx"
+import { Action, givenOf, textOf } from "../parts/action.tsx"
+import { ReasonField, TextField } from "../parts/fields.tsx"
+import { Loaded, Paged, Projects, usePages } from "../parts/load.tsx"
+import { useProject } from "../parts/project.tsx"
 import { Copy, Empty, ProjectScreen, Screen, Table, toTab } from "../parts/screen.tsx"
 import { Facts, Time, amountOf } from "../parts/text.tsx"
 
@@ -109,14 +110,45 @@ const Deletion = ({ project }: { readonly project: Project }) => {
   )
 }
 
+const zones = "zones"
+
+const TimeZone = ({ of, onDone }: { readonly of: Project; readonly onDone: () => void }) => (
+  <Action
+    label="Set the time zone"
+    title={`Time zone of ${of.id}`}
+    confirm="Save"
+    run={async (fields) => {
+      const { data } = await api.projects.update({
+        project_id: of.id,
+        time_zone: textOf(fields, "zone"),
+        reason: givenOf(fields, "reason"),
+      })
+      return { message: `The time zone is ${data.time_zone}.` }
+    }}
+    onDone={onDone}
+  >
+    <p class="dim">Last days and months count by it from now on. No end moves.</p>
+    <TextField label="Time zone" name="zone" list={zones} required defaultValue={of.time_zone} />
+    <datalist id={zones}>
+      {Intl.supportedValuesOf("timeZone").map((zone) => (
+        <option key={zone} value={zone} />
+      ))}
+    </datalist>
+    <ReasonField />
+  </Action>
+)
+
 /** A project's settings. */
 export const SettingsScreen = ({ project }: { readonly project: string }) => {
-  const found = useLoad(
-    async (signal) => (await api.projects.get({ project_id: project }, { signal })).data,
-  )
+  const found = useProject(project)
+  const mayChange = useMay("operator")
   const mayDelete = useMay("admin")
   return (
-    <ProjectScreen project={project} tab="settings">
+    <ProjectScreen
+      project={project}
+      tab="settings"
+      actions={mayChange && found.value && <TimeZone of={found.value} onDone={found.reload} />}
+    >
       <Loaded from={found}>
         {(value) => (
           <>

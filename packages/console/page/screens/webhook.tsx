@@ -87,7 +87,7 @@ const Replay = ({ onDone, webhook }: Props) => {
         Events since this time that are kept, after all others that are due. Those that wait are
         sent when their next attempt is due.
       </p>
-      <DateField label="Since" name="since" isPast />
+      <DateField label="Since" name="since" isPlain />
       <Field label="Which">
         <select name="only">
           <option value="">missed or failed</option>

@@ -10,6 +10,7 @@ import * as Layer from "effect/Layer"
 import { describe, expect, it } from "vitest"
 import {
   button,
+  choose,
   confirm,
   countRequests,
   field,
@@ -127,20 +128,22 @@ it("grants, extends, sets and ends a membership, and shows its history", () =>
     const listed = (hasText: RegExp) => page.getByRole("listitem").filter({ hasText }).waitFor()
     await press(page, "Grant a membership")
     await page.getByLabel("User", { exact: true }).fill("7001")
+    await choose(page, "Exact time")
     await field(page, "end").fill("2030-01-31")
-    await press(page, "Exact time")
-    await fill(page, { Time: "10:00:00", Reason: "A friend" })
+    await fill(page, { "Time UTC": "10:00:00", Reason: "A friend" })
     await inDialog(page, "Grant").click()
     await heading(page, "7001").waitFor()
     await says(page, "A friend")
 
     await press(page, "Extend")
-    await press(page, "+1 month")
-    await says(page, "2030-01-31 10:00:00 → 2030-02-28 10:00:00 UTC, +28 days")
+    await choose(page, "Exact time")
+    await field(page, "end").fill("2030-02-02")
+    await says(page, "2030-01-31 10:00:00 → 2030-02-02 10:00:00 UTC, +2 days")
+    await choose(page, "+1 month")
     // The last day in a shorter month.
-    const would = "It would end 2030-02-28 10:00:00 UTC, in place of 2030-01-31 10:00:00."
+    const would = "It would last until 2030-02-28 10:00:00 UTC, in place of 2030-01-31 10:00:00."
     await confirm(page, "Dry run", would)
-    await confirm(page, "Extend", "The membership ends 2030-02-28 10:00:00 UTC.")
+    await confirm(page, "Extend", "The membership lasts until 2030-02-28 10:00:00 UTC.")
     await listed(/^Extended/)
 
     await press(page, "Edit")
@@ -152,7 +155,7 @@ it("grants, extends, sets and ends a membership, and shows its history", () =>
     await confirm(page, "Save", "None is kept.")
 
     await press(page, "Set the end")
-    await field(page, "end").fill("2020-01-01")
+    await field(page, "through").fill("2020-01-01")
     await inDialog(page, "Set the end").click()
     await page.locator(".state", { hasText: "expired" }).waitFor()
 
@@ -168,11 +171,57 @@ it("does not extend what somebody else has changed meanwhile", () =>
     const member = { project_id: "shop", user_id: "1060" }
     const end_date = "2031-01-01T00:00:00.000Z"
     await press(page, "Extend")
-    await press(page, "+1 year")
+    await choose(page, "+1 year")
     await client().memberships.grant({ ...member, end_date })
     await inDialog(page, "Extend").click()
     await page.getByRole("alert").waitFor()
     expect((await client().memberships.get(member)).data).toMatchObject({ end_date })
+  }))
+
+it("has days in the project's time zone, and months that count by them", () =>
+  visit("#/projects", async (page) => {
+    const project_id = "zoned"
+    const member = { project_id, user_id: "7003" }
+    await client().projects.create({ project_id })
+    await goTo("#/projects/zoned/settings")
+    await press(page, "Set the time zone")
+    await field(page, "zone").fill("Mars/Olympus")
+    await confirm(page, "Save", "time_zone must be")
+    await field(page, "zone").fill("Europe/Berlin")
+    await confirm(page, "Save", "The time zone is Europe/Berlin.")
+    await goTo("#/projects/zoned/members")
+    await button(page, "Grant a membership").first().click()
+    await page.getByLabel("User", { exact: true }).fill(member.user_id)
+    await page.getByLabel("Last day Europe/Berlin").fill("2030-01-30")
+    await says(page, "The last day is 30 Jan 2030.")
+    await inDialog(page, "Grant").click()
+    await heading(page, member.user_id).waitFor()
+    await page.locator(".sub").getByText("through 30 Jan 2030 in Europe/Berlin").waitFor()
+    await press(page, "Extend")
+    await choose(page, "+1 month")
+    await says(page, "By the calendar of Europe/Berlin.")
+    const next = "through 28 Feb 2030 (until 2030-02-28 23:00:00 UTC)"
+    await confirm(page, "Dry run", `It would last ${next}, in place of 2030-01-30 23:00:00.`)
+    await confirm(page, "Extend", `The membership lasts ${next}.`)
+    expect((await client().memberships.get(member)).data).toMatchObject({ kept_day: 30 })
+    await press(page, "Set the end")
+    await field(page, "through").fill("2030-03-31")
+    await confirm(page, "Set the end", "The end is changed.")
+    await goTo("#/projects/zoned/members")
+    await page.getByRole("row", { name: /through 31 Mar 2030/ }).waitFor()
+    await goTo("#/projects/zoned")
+    await page.getByLabel("What if all were extended").selectOption("through a day")
+    await page.getByLabel("Last day").fill("2031-01-31")
+    await says(page, "Nothing is changed.")
+    await press(page, "Extend all")
+    await field(page, "through").fill("2030-06-30")
+    await confirm(page, "Dry run", "0 of them end later now")
+    await confirm(page, "Extend all", "The new end was set: 1 membership.")
+    expect((await client().memberships.get(member)).data).toMatchObject({
+      end_date: "2030-06-30T22:00:00.000Z",
+      through: "2030-06-30",
+    })
+    await client().projects.delete({ project_id })
   }))
 
 it("grants memberships for life, lists them last, and says how many a date for all would end", () =>
@@ -183,7 +232,7 @@ it("grants memberships for life, lists them last, and says how many a date for a
     await page.reload()
     await press(page, "Grant a membership")
     await page.getByLabel("User", { exact: true }).fill("1")
-    await page.getByLabel("For life").check()
+    await choose(page, "For life")
     await inDialog(page, "Grant").click()
     await heading(page, "1").waitFor()
     await page.getByText("for life", { exact: true }).first().waitFor()
@@ -195,7 +244,7 @@ it("grants memberships for life, lists them last, and says how many a date for a
     expect(await users.allTextContents()).toEqual(["2", "1"])
     await goTo("#/projects/empty")
     await press(page, "Extend all")
-    await field(page, "end").fill("2050-01-01")
+    await field(page, "through").fill("2050-01-01")
     await confirm(page, "Dry run", "1 membership for life would end.")
     await page.keyboard.press("Escape")
     for (const user_id of ["1", "2"]) await memberships.end({ project_id, user_id })
@@ -210,6 +259,7 @@ it("extends all members after a dry run of the same date", () =>
     await says(page, "Nothing is changed.")
     await press(page, "Extend all")
     expect(await inDialog(page, "Extend all").isDisabled()).toBe(true)
+    await choose(page, "Exact time")
     await field(page, "end").fill("2050-01-01")
     await confirm(page, "Dry run", "1 of them end later now, and would be shortened.")
     await field(page, "end").fill("2051-01-01")
@@ -549,7 +599,7 @@ it("can be used by keyboard alone", () =>
     await button(page, "Extend").focus()
     await type("Enter")
     await page.getByRole("dialog").waitFor()
-    await expect.poll(() => page.evaluate("document.activeElement.name")).toBe("end")
+    await expect.poll(() => page.evaluate("document.activeElement.name")).toBe("through")
     await type("Escape")
     await page.locator("dialog").waitFor({ state: "detached" })
     await expect.poll(focused).toBe("Extend")

@@ -77,6 +77,10 @@ export const fill = async (page: Page, fields: Readonly<Record<string, string>>)
   for (const [label, text] of Object.entries(fields)) await page.getByLabel(label).fill(text)
 }
 
+/** Chooses one of several ways in the dialog. */
+export const choose = (page: Page, name: string) =>
+  page.getByRole("dialog").getByRole("radio", { name, exact: true }).check()
+
 /** Waits until nothing is being loaded. */
 export const loaded = (page: Page) => expect.poll(() => page.getByText("Loading…").count()).toBe(0)
 

@@ -5,7 +5,17 @@
 
 import type { Page } from "playwright-core"
 import { expect, it } from "vitest"
-import { button, findingsOf, heading, loaded, press, says, useSession, viewport } from "./pages.ts"
+import {
+  button,
+  choose,
+  findingsOf,
+  heading,
+  loaded,
+  press,
+  says,
+  useSession,
+  viewport,
+} from "./pages.ts"
 import { addHistory, addTroubles } from "./server.ts"
 
 const { SCREENSHOTS } = process.env
@@ -69,8 +79,35 @@ const screens: ReadonlyArray<Screen> = [
     "extend",
     () => `${shop}/members/1055`,
     async (page) => {
-      for (const name of ["Extend", "+1 year", "Dry run"]) await press(page, name)
-      await says(page, "It would end")
+      await press(page, "Extend")
+      await choose(page, "+1 year")
+      await press(page, "Dry run")
+      await says(page, "It would last")
+    },
+  ],
+  [
+    "grant",
+    () => `${shop}/members`,
+    async (page) => {
+      await press(page, "Grant a membership")
+      await page.getByLabel("Last day").fill("2030-01-30")
+      await says(page, "The last day is 30 Jan 2030.")
+    },
+  ],
+  [
+    "extend-all",
+    () => shop,
+    async (page) => {
+      await press(page, "Extend all")
+      await choose(page, "Exact time")
+    },
+  ],
+  [
+    "time-zone",
+    () => `${shop}/settings`,
+    async (page) => {
+      await press(page, "Set the time zone")
+      await says(page, "No end moves.")
     },
   ],
   ["keys", () => "#/keys", (page) => says(page, "checkout")],

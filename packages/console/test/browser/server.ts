@@ -121,9 +121,10 @@ export type Server = Awaited<ReturnType<typeof startServer>>
 
 /** Adds a day's changes, events and webhooks to a project. Returns the failing webhook's id. */
 export const addHistory = async ({ client, receiver }: Server): Promise<string> => {
-  const { apiKeys, events, memberships, webhooks } = client
+  const { apiKeys, events, memberships, projects, webhooks } = client
   const shop = { project_id: "shop" }
   const member = { ...shop, user_id: "1055" }
+  await projects.update({ ...shop, time_zone: "Europe/Berlin" })
   // More than a page with events, before anybody is told about them.
   for (let count = 0; count < 100; count++)
     await events.publish({ ...shop, type: "door.opened", data: { count } })
@@ -134,7 +135,7 @@ export const addHistory = async ({ client, receiver }: Server): Promise<string> 
   await memberships.extend({ ...member, ...paid })
   const reason = "Compensation for the outage of 3 May"
   await memberships.extendAll({ ...shop, extend: "2027-06-30T00:00:00.000Z", reason })
-  await memberships.grant({ ...member, end_date: "2028-01-31T00:00:00.000Z" })
+  await memberships.grant({ ...member, through: "2028-01-31" })
   for (const amount of [1200, 4900, 300])
     await events.publish({ ...shop, type: "payment.completed", data: { amount } })
   await apiKeys.issue({ projects: ["shop"], role: "client", name: "checkout" })
