@@ -5,7 +5,7 @@ import type { ComponentChildren, InputHTMLAttributes } from "preact"
 import { useRef, useState } from "preact/hooks"
 import { dayIn, now } from "../lib/clock.ts"
 import { givenOf, textOf } from "./action.tsx"
-import { dayText, utcOf } from "./text.tsx"
+import { Ago, dayText, utcOf } from "./text.tsx"
 
 /** A field with its name. */
 export const Field = (props: {
@@ -124,18 +124,9 @@ const monthsAfter = (from: Date, months: number): Date => {
   return to
 }
 
-const dayMillis = 86_400_000
-
 const midnight = "00:00:00"
 
 const timeName = (name: string): string => `${name}-time`
-
-/** Describes how far a date is from another, such as `+31 days`. */
-const distanceOf = (from: string, to: string): string => {
-  const days = (Date.parse(to) - Date.parse(from)) / dayMillis
-  const whole = Math.abs(days) >= 1 ? Math.round(days) : Math.round(days * 10) / 10
-  return `${whole < 0 ? "−" : "+"}${Math.abs(whole).toLocaleString("en")} day${Math.abs(whole) === 1 ? "" : "s"}`
-}
 
 /** Parses typed text; `undefined` if it is no date. */
 const typedDate = (day: string, time: string): string | undefined => {
@@ -143,19 +134,11 @@ const typedDate = (day: string, time: string): string | undefined => {
   return Number.isNaN(date.getTime()) ? undefined : date.toISOString()
 }
 
-const TurnsInto = ({ from, to }: { readonly from: string | undefined; readonly to: string }) => (
-  <>
-    {from !== undefined && `${utcOf(from, true)} → `}
-    {utcOf(to, true)} UTC, {distanceOf(from ?? new Date(now()).toISOString(), to)}
-    {from === undefined && " from now"}
-  </>
-)
-
 /**
  * A date in UTC, with its time on demand, or a day in a time zone, and buttons to lengthen it. It explains the date while
  * the user types.
  *
- * @param from - the date to compare with, in ISO text; by default, now
+ * @param from - the present date, in ISO text, whose time is the first choice; by default, midnight
  */
 export const DateField = (props: {
   readonly name: string
@@ -223,9 +206,11 @@ export const DateField = (props: {
       <p class="turns-into dim" aria-live="polite">
         {typed !== undefined &&
           (zone === undefined ? (
-            <TurnsInto from={from} to={typed} />
+            <>
+              {utcOf(typed, true)} UTC, <Ago iso={typed} />
+            </>
           ) : (
-            `The last day is ${dayText(day)}.`
+            `through ${dayText(day)}`
           ))}
       </p>
     </>
@@ -249,6 +234,8 @@ const ways = {
 
 type Way = keyof typeof ways
 
+const durationIn = (way: string) => (way.startsWith("P") ? way : undefined)
+
 /** The ways to set an end, to lengthen it, and to grant one. */
 export const waysTo = {
   set: ["day", "time"],
@@ -265,7 +252,6 @@ export const EndFields = (props: {
 }) => {
   const { from, zone } = props
   const [way, setWay] = useState<Way>("day")
-  const isDuration = way.startsWith("P")
   return (
     <>
       <div class="steps" role="radiogroup" aria-label="New end">
@@ -286,12 +272,7 @@ export const EndFields = (props: {
         <DateField label="Last day" name="through" zone={zone} isPlain={from !== undefined} />
       )}
       {way === "time" && <DateField label="End" name="end" from={from} isPlain isExact />}
-      {isDuration && (
-        <p class="dim">
-          By the calendar of {zone}.
-          <input type="hidden" name="by" value={way} />
-        </p>
-      )}
+      {durationIn(way) && <p class="dim">By the calendar of {zone}.</p>}
     </>
   )
 }
@@ -305,13 +286,6 @@ export const grantIn = (fields: FormData) => ({
 /** Returns the end to set. */
 export const extensionIn = (fields: FormData) => ({
   through: givenOf(fields, "through"),
-  extend_by: givenOf(fields, "by"),
+  extend_by: durationIn(textOf(fields, "way")),
   extend: dateOf(fields, "end"),
 })
-
-/** Returns a required field's date. */
-export const requiredDateOf = (fields: FormData, name: string): string => {
-  const date = dateOf(fields, name)
-  if (date === undefined) throw new Error("Choose a date.")
-  return date
-}

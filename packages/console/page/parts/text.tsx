@@ -64,15 +64,18 @@ export const lifetimesOf = (count = 0): string =>
 export const Time = ({
   iso,
   isExact,
+  text,
 }: {
   readonly iso: string | null
   readonly isExact?: boolean
+  /** What it says, if this is not the time. */
+  readonly text?: string | undefined
 }) =>
   iso === null ? (
     <span class="dim">–</span>
   ) : (
     <time dateTime={iso} title={`${iso} (${agoOf(Date.parse(iso) - now())})`}>
-      {utcOf(iso, isExact)}
+      {text ?? utcOf(iso, isExact)}
     </time>
   )
 
@@ -87,13 +90,8 @@ export const End = (props: {
   readonly isExact?: boolean
 }) => {
   const { end_date, through } = props.of
-  const iso = end_date ?? lastDate
-  if (through === null) return <Time {...props} iso={iso} />
-  return (
-    <time dateTime={iso} title={`until ${utcOf(iso, true)} UTC`}>
-      through {dayText(through)}
-    </time>
-  )
+  const text = through === null ? undefined : `through ${dayText(through)}`
+  return <Time {...props} iso={end_date ?? lastDate} text={text} />
 }
 
 /** A time relative to now; nothing for life. */

@@ -48,7 +48,7 @@ const Extend = (
   /** Says when it ends, with its last day if it has one. */
   const endsAt = (fields: FormData, next: string): string => {
     const until = `until ${utcOf(next, true)} UTC`
-    const isDay = fields.has("through") || (of.through !== null && fields.has("by"))
+    const isDay = fields.has("through") || (of.through !== null && !fields.has("end"))
     return isDay ? `through ${dayText(dayIn(zone, Date.parse(next) - 1))} (${until})` : until
   }
   return (

@@ -10,7 +10,7 @@ import { listOf, partsOf, stateOf, typesOf } from "../lib/webhooks.ts"
 import { Action, givenOf, textOf } from "../parts/action.tsx"
 import { LastDay } from "../parts/activity.tsx"
 import { Deliveries, wordOf } from "../parts/deliveries.tsx"
-import { DateField, Field, WebhookFields, limitsOf, requiredDateOf } from "../parts/fields.tsx"
+import { DateField, Field, WebhookFields, limitsOf, dateOf } from "../parts/fields.tsx"
 import { Enable, Latest } from "../parts/latest.tsx"
 import { Loaded, Paged, useLoad, usePages } from "../parts/load.tsx"
 import { ProjectScreen, ShortId } from "../parts/screen.tsx"
@@ -65,7 +65,7 @@ const Replay = ({ onDone, webhook }: Props) => {
   const replay = (fields: FormData, dry_run: boolean) =>
     api.webhooks.replayMany({
       ...webhook,
-      since: requiredDateOf(fields, "since"),
+      since: dateOf(fields, "since") ?? "",
       only: replayParts.find((part) => part === fields.get("only")),
       dry_run,
     })

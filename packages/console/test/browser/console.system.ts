@@ -138,7 +138,7 @@ it("grants, extends, sets and ends a membership, and shows its history", () =>
     await press(page, "Extend")
     await choose(page, "Exact time")
     await field(page, "end").fill("2030-02-02")
-    await says(page, "2030-01-31 10:00:00 → 2030-02-02 10:00:00 UTC, +2 days")
+    await says(page, /^2030-02-02 10:00:00 UTC, in \d+ (?:years|months)$/)
     await choose(page, "+1 month")
     // The last day in a shorter month.
     const would = "It would last until 2030-02-28 10:00:00 UTC, in place of 2030-01-31 10:00:00."
@@ -193,7 +193,7 @@ it("has days in the project's time zone, and months that count by them", () =>
     await button(page, "Grant a membership").first().click()
     await page.getByLabel("User", { exact: true }).fill(member.user_id)
     await page.getByLabel("Last day Europe/Berlin").fill("2030-01-30")
-    await says(page, "The last day is 30 Jan 2030.")
+    await says(page, "through 30 Jan 2030")
     await inDialog(page, "Grant").click()
     await heading(page, member.user_id).waitFor()
     await page.locator(".sub").getByText("through 30 Jan 2030 in Europe/Berlin").waitFor()

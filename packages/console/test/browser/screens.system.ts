@@ -91,7 +91,7 @@ const screens: ReadonlyArray<Screen> = [
     async (page) => {
       await press(page, "Grant a membership")
       await page.getByLabel("Last day").fill("2030-01-30")
-      await says(page, "The last day is 30 Jan 2030.")
+      await says(page, "through 30 Jan 2030")
     },
   ],
   [
