@@ -441,6 +441,12 @@ const takesIdempotencyKey = (responses: OpenApi.OpenAPISpecResponses): boolean =
 /** The error for operations above the least role. */
 const ofRoles = String(apiErrors.Forbidden.status)
 
+/** Operations for every client, with a field that needs a role. */
+const partlyForbidden: ReadonlySet<string> = new Set<Operation>(["memberships.extend"])
+
+const canBeForbidden = (operationId: string): boolean =>
+  roleOf(operationId) !== "client" || partlyForbidden.has(operationId)
+
 const operationOf = (
   { description = "", operationId, summary = "", ...given }: OpenApi.OpenAPISpecOperation,
   context: Context,
@@ -470,7 +476,7 @@ const operationOf = (
     responses: Object.fromEntries(
       Object.entries(given.responses)
         .filter(([status]) => given.requestBody !== undefined || !ofBodies.has(status))
-        .filter(([status]) => role !== "client" || status !== ofRoles)
+        .filter(([status]) => status !== ofRoles || canBeForbidden(operationId))
         .map(([status, response]) => [status, responseOf(status, response, inPlace)]),
     ),
   }

@@ -338,6 +338,54 @@ const durationTests = (test: ServerTest): void => {
     expectFailure(late, 409, "END_DATE_CONFLICT", { current_end_date: next })
   })
 
+  test("with `create` creates a missing membership, for operators only, and says so", async (fixture) => {
+    const { call, operate, tenure } = fixture
+    const missing = `${members}/2001/extend`
+    const body = { extend: validDate, create: true }
+    for (const refused of [body, { ...body, expected_end_date: later }]) {
+      expectFailure(await call("PATCH", missing, { body: refused }), 403, "FORBIDDEN")
+      expectFailure(await call("PATCH", extendOne, { body: refused }), 403, "FORBIDDEN")
+    }
+    const uncreated = await call("PATCH", missing, { body: { ...body, create: false } })
+    expectFailure(uncreated, 404, "MEMBERSHIP_NOT_FOUND")
+    for (const [fields, problem] of [
+      [{ expected_end_date: later }, "create must be left out beside expected_end_date"],
+      [{ create: "true" }, "create"],
+      [{ Create: true, create: undefined }, 'Create must be written "create"'],
+    ] as const) {
+      expectInvalid(await operate("PATCH", missing, { ...body, ...fields }), problem)
+    }
+    const strange = await operate("PATCH", `${members}/a%20b/extend`, body)
+    expectInvalid(strange, "user_id")
+
+    const data = { new_end_date: validDate, created: true }
+    const dry = await operate("PATCH", missing, { ...body, dry_run: true })
+    expectSuccess(dry, { total: 1, data })
+    expect(await endDatesOf(fixture)).toEqual(unchanged)
+    const headers = keyed()
+    for (const replayed of [undefined, "true"]) {
+      const response = await operate("PATCH", missing, body, headers)
+      expectSuccess(response, { total: 1, data })
+      expect(response.headers["idempotent-replayed"]).toBe(replayed)
+    }
+    const again = await operate("PATCH", missing, { extend: later, create: true })
+    expectSuccess(again, { total: 1, data: { new_end_date: later, created: false } })
+    const rows = await tenure.memberships.history({ projectId: "p1", userId: "2001" })
+    expect(rows.map(({ action }) => action)).toEqual(["extended", "granted"])
+
+    const byDay = { extend_by: "P1D", create: true }
+    expectInvalid(await operate("PATCH", `${members}/2002/extend`, byDay), "Idempotency-Key")
+    const renewed = await operate("PATCH", `${members}/2002/extend`, byDay, keyed())
+    const tomorrow = { new_end_date: instant, end_date: instant, created: true }
+    expectSuccess(renewed, { total: 1, data: tomorrow })
+    const through = { through: "2099-01-31", create: true }
+    expectSuccess(await operate("PATCH", `${members}/2003/extend`, through), {
+      total: 1,
+      data: { new_end_date: "2099-02-01T00:00:00.000Z", created: true },
+    })
+    expect(dataOf(await operate("GET", `${members}/2003`))).toMatchObject({ through: "2099-01-31" })
+  })
+
   test("of a membership for life changes nothing, until all get a date, and again when that is undone", async (fixture) => {
     const { operate } = fixture
     const member = `${members}/1001`

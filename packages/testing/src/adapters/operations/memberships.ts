@@ -89,6 +89,24 @@ const grantingTests = (test: ServerTest): void => {
     expect(row).toMatchObject({ action: "granted", reason: "a friend" })
   })
 
+  test("with `if_absent` leaves a membership as it is, even an expired one, and says which it was", async (fixture) => {
+    const { operate, tenure } = fixture
+    const created = { user_id: "2001", end_date: past, ...noDay, state: "expired", metadata: {} }
+    const body = { end_date: past, if_absent: true }
+    const headers = keyed()
+    for (const isReplay of [false, true]) {
+      const response = await operate("PUT", absent, body, headers)
+      expectSuccess(response, { data: { ...created, created: true } })
+      expect(response.headers["idempotent-replayed"]).toBe(isReplay ? "true" : undefined)
+    }
+    const other = { end_date: validDate, if_absent: true, metadata: { plan: "gold" } }
+    const left = await operate("PUT", absent, other)
+    expectSuccess(left, { data: { ...created, created: false } })
+    expect(left.body).toMatchObject({ message: expect.stringContaining("nothing was changed") })
+    expect(await tenure.memberships.history({ projectId: "p1", userId: "2001" })).toHaveLength(1)
+    expectInvalid(await operate("PUT", absent, { ...other, if_absent: 1 }), "if_absent")
+  })
+
   test("has user ids of any kind in its path, as all operations on one membership", async (fixture) => {
     const { administer } = fixture
     for (const user_id of manyKindsOfUser) {
