@@ -30,22 +30,23 @@ it("has a trial that a payment turns into a membership, once for each invoice", 
   const { find, pass, tenure } = await setUp()
   const { isMember, startTrial } = await example(1)
   const { renew } = await example(2)
-  const signedUpAt = new Date(start)
-  const trial = { endDate: start + 14 * day, metadata: { trial: "14 days" } }
-  const started = await Promise.all([1, 2].map(() => startTrial(tenure, "1001", signedUpAt)))
-  expect(started).toMatchObject([trial, trial])
+  const trial = { endDate: start + 14 * day, created: false }
+  const started = await Promise.all([1, 2].map(() => startTrial(tenure, "1001")))
+  expect(started).toMatchObject([{ ...trial, created: true }, trial])
   expect(await isMember(tenure, "1001")).toBe(true)
   await pass(2)
-  expect(await startTrial(tenure, "1001", signedUpAt)).toMatchObject(trial)
+  expect(await startTrial(tenure, "1001")).toMatchObject(trial)
   await pass(13)
   expect(await isMember(tenure, "1001")).toBe(false)
   await renew(tenure, "1001", "invoice-1")
   await renew(tenure, "1001", "invoice-1")
-  const paid = { endDate: Date.UTC(2030, 1, 16), metadata: trial.metadata }
+  const paid = { endDate: Date.UTC(2030, 1, 16) }
   expect(await find()).toMatchObject(paid)
   await pass(2)
-  expect(await startTrial(tenure, "1001", signedUpAt)).toMatchObject(paid)
+  expect(await startTrial(tenure, "1001")).toMatchObject({ ...paid, created: false })
   expect(await find()).toMatchObject(paid)
+  const bought = await renew(tenure, "1002", "invoice-2")
+  expect(bought).toMatchObject({ endDate: Date.UTC(2030, 1, 18), created: true })
 })
 
 it("has a grace period in the end date", async () => {

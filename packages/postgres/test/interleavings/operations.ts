@@ -227,10 +227,10 @@ const grantingIfAbsent = (userId: UserId, otherwise: "orLeave" | "orExtend"): Op
         endDate: asked.endDate,
         idempotency: once,
       }
-      const attempt = Effect.catchTag(extend(extending), "MembershipNotFound", () =>
+      const tried = Effect.catchTag(extend(extending), "MembershipNotFound", () =>
         grantIfAbsent({ ...asked, isFinal: false, idempotency: once }),
       )
-      return Effect.repeat(attempt, { while: isAlreadyMember })
+      return Effect.repeat(tried, { while: isAlreadyMember })
     },
   )
 
