@@ -221,13 +221,13 @@ const grantingIfAbsent = (userId: UserId, otherwise: "orLeave" | "orExtend"): Op
       const asked = grantTo(setting, slot, userId, 9)
       if (otherwise === "orLeave") return grantIfAbsent({ ...asked, isFinal: true })
       const once = { ...idempotency, key: slot }
-      const extending = {
+      const asExtension = {
         ...change(setting, slot, knownEventTypes.extended, { user_id: userId }),
         userId,
         endDate: asked.endDate,
         idempotency: once,
       }
-      const tried = Effect.catchTag(extend(extending), "MembershipNotFound", () =>
+      const tried = Effect.catchTag(extend(asExtension), "MembershipNotFound", () =>
         grantIfAbsent({ ...asked, isFinal: false, idempotency: once }),
       )
       return Effect.repeat(tried, { while: isAlreadyMember })
