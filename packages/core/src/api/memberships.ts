@@ -40,7 +40,7 @@ import {
   leftOut,
   memberPath,
   modeSetting,
-  oneGrantFields,
+  grantFields,
   reasonFields,
   dateSetting,
   requestText,
@@ -541,7 +541,7 @@ const grant = chosenBy(
      * @example "2099-01-01T00:00:00.000Z"
      */
     endDate: orForLife(dateSetting),
-    ...oneGrantFields,
+    ...grantFields,
     /** Not with a date. */
     timeZone: leftOut(undefined, besideEndDate),
     /** Not with a date. */
@@ -549,7 +549,7 @@ const grant = chosenBy(
   }),
   input(memberPath, {
     ...lastDayFields,
-    ...oneGrantFields,
+    ...grantFields,
     /** Not with a day. */
     endDate: leftOut(undefined, "left out beside through"),
   }),

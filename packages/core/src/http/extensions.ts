@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { ApiErrorOf } from "../api/errors.ts"
 import { type EventsPreview as EventsData, membershipOperations } from "../api/memberships.ts"
+import type { ChangeContext } from "../base/change-context.ts"
 import { InvalidInput } from "../base/errors.ts"
 import type { Decoded } from "../base/operation-input.ts"
 import { roleCovers } from "../keys/api-key.ts"
@@ -79,21 +80,25 @@ const notExpecting = new InvalidInput({
   problem: "must be left out beside expected_end_date",
 })
 
-/** Fails if a client asks to create a membership. */
-const permitCreation = (
-  { create, expectedEndDate }: Extension,
-  { principal }: Call<never>,
-): Effect.Effect<void, ApiErrorOf<"Forbidden"> | InvalidInput> => {
-  if (!create) return Effect.void
-  if (!roleCovers(principal.role, "operator")) return Effect.fail({ _tag: "Forbidden" })
-  return expectedEndDate === undefined ? Effect.void : Effect.fail(notExpecting)
-}
-
 const unrepeatable = (alternative: string) =>
   new InvalidInput({
     field: "Idempotency-Key",
     problem: `must be sent with extend_by${alternative}, because a repetition would extend twice`,
   })
+
+/** Returns why an extension is refused before it is tried. */
+const refusalOf = (
+  { by, create, dryRun, expectedEndDate }: Extension,
+  { idempotency }: ChangeContext,
+  { principal }: Call<never>,
+): ApiErrorOf<"Forbidden"> | InvalidInput | undefined => {
+  if (create && !roleCovers(principal.role, "operator")) return { _tag: "Forbidden" }
+  if (create && expectedEndDate !== undefined) return notExpecting
+  const isRepeatable = idempotency !== undefined || expectedEndDate !== undefined || dryRun
+  return by === undefined || isRepeatable
+    ? undefined
+    : unrepeatable(" and without expected_end_date")
+}
 
 /** The message for each dry run. */
 export const dryRunMessage = "This was a dry run: nothing was changed."
@@ -187,19 +192,15 @@ export const makeExtensionOperations = Effect.fnUntraced(function* (maxBodyBytes
 
   return {
     // Without a generator: it is called far more often than others.
-    extend: perform(extend, maxBodyBytes, (extension, context, call) =>
-      Effect.flatMapEager(permitCreation(extension, call), () =>
-        extension.by !== undefined &&
-        context.idempotency === undefined &&
-        extension.expectedEndDate === undefined &&
-        !extension.dryRun
-          ? Effect.fail(unrepeatable(" and without expected_end_date"))
-          : Effect.mapBoth(acts.extend(extension, context), {
-              onFailure: toField,
-              onSuccess: (result) => extensionReply(extension, result),
-            }),
-      ),
-    ),
+    extend: perform(extend, maxBodyBytes, (extension, context, call) => {
+      const refusal = refusalOf(extension, context, call)
+      return refusal === undefined
+        ? Effect.mapBoth(acts.extend(extension, context), {
+            onFailure: toField,
+            onSuccess: (result) => extensionReply(extension, result),
+          })
+        : Effect.fail(refusal)
+    }),
 
     extendAll: perform(extendAll, maxBodyBytes, (extension, context) =>
       Effect.gen(function* () {

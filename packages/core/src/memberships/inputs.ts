@@ -285,11 +285,6 @@ export const grantFields = {
    */
   metadata: Setting.optional(metadataSetting),
   ...reasonFields,
-}
-
-/** Fields of a grant to one member. */
-export const oneGrantFields = {
-  ...grantFields,
   /** If true, a membership that exists stays as it is, even an expired one. `created` tells. */
   ifAbsent: flag,
 }
@@ -303,7 +298,7 @@ export const newMembership = chosenBy(
       /** When it is to end, or has ended; `null` for life. */
       endDate: orForLife(endDateSetting),
       ...memberPath,
-      ...oneGrantFields,
+      ...grantFields,
       /** Not with a date. */
       through: leftOut(),
       /** Not with a date. */
@@ -315,7 +310,7 @@ export const newMembership = chosenBy(
     {
       ...lastDayFields,
       ...memberPath,
-      ...oneGrantFields,
+      ...grantFields,
       /** Not with a day. */
       endDate: leftOut(beside("endDate", "a day")),
     },
