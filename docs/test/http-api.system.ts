@@ -63,12 +63,16 @@ it.skipIf(!hasCurl())("the session works as pasted", async () => {
         answers.push(answer)
       }
     }
-    expect(answers.map(({ total }) => total)).toMatchObject({ 2: 1000, 8: 1000 })
+    expect(answers.map(({ total }) => total)).toMatchObject({ 2: 1000, 10: 1001 })
     expect(answers[7]?.data).toMatchObject({
       through: "2099-02-28",
       end_date: "2099-02-28T23:00:00.000Z",
     })
-    expect(answers[8]?.data).toMatchObject({ would_shorten: 2 })
+    expect(answers.slice(8, 10)).toMatchObject([
+      { data: { created: true } },
+      { data: { created: false } },
+    ])
+    expect(answers[10]?.data).toMatchObject({ would_shorten: 2 })
   } finally {
     server.stop()
     await rm(folder, { recursive: true })

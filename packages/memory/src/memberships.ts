@@ -359,7 +359,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
         return { answer: formatGrantAnswer({ ...found, at, metadata, isLeft: true }), result }
       })
       return state.answers
-        .change(idempotency, projectId, attempt, ({ answer }) => answer)
+        .change(idempotency, projectId, attempt, ({ answer }, given = answer) => given)
         .pipe(
           Effect.map((made) => (isReplayedResponse(made) ? made : made.result)),
           Effect.catchTag("AlreadyMember", (left) => Effect.succeed(left)),
