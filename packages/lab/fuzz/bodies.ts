@@ -35,7 +35,22 @@ const timeZones: ReadonlyArray<unknown> = [
   `Europe/${"x".repeat(5000)}`,
 ]
 
+const days: ReadonlyArray<unknown> = [
+  ...words(`
+    2099-01-31 2096-02-29 2099-02-29 9999-12-30 9999-12-31 0001-01-01 0000-12-31 2000-01-01 2099-1-31
+    +002099-01-31 2099-01-31T00:00:00.000Z ２０９９-01-31 20990131 2099-031 2099-W05-6
+  `),
+  ...values(String.raw`"2099-01-31\n", " 2099-01-31", "", null, 20990131, ["2099-01-31"], {}`),
+]
+
+const durations: ReadonlyArray<unknown> = [
+  ...words("P1M P1Y P1M1DT1H PT1S P0D P -P1M P1.5M p1m P9999Y P99999999999999999999D PT1M1H P1W"),
+  ...values(String.raw`"P1M\n", "", null, 1, ["P1M"]`),
+]
+
 const date = fc.constantFrom(...dates)
+const day = fc.constantFrom(...days)
+const timeZone = fc.constantFrom(...timeZones)
 
 const odd = fc.constantFrom<unknown[]>(
   ...words("text __proto__ membership.extended payment.completed p1 p2 all admin operator"),
@@ -53,6 +68,9 @@ const valuesOf = (names: string, value: fc.Arbitrary<unknown>) =>
 const fields = fc.record(
   {
     ...valuesOf("extend end_date expected_end_date since expires_at", date),
+    ...valuesOf("through", day),
+    ...valuesOf("time_zone", timeZone),
+    ...valuesOf("extend_by", fc.constantFrom(...durations)),
     ...valuesOf(
       "dry_run create if_absent reason type data event_id projects role name event_types",
       odd,
@@ -72,7 +90,13 @@ const expected = fc.oneof(
   fc.tuple(date, odd).map(([end_date, if_absent]) => ({ end_date, if_absent })),
   odd.map((data) => ({ type: "payment.completed", data })),
   date.map((since) => ({ since })),
-  fc.constantFrom(...timeZones).map((time_zone) => ({ time_zone })),
+  timeZone.map((time_zone) => ({ time_zone })),
+  fc.tuple(day, timeZone).map(([through, time_zone]) => ({ through, time_zone })),
+  fc.tuple(day, date).map(([through, end_date]) => ({ through, end_date })),
+  day.map((through) => ({ through, mode: "never_shorten", dry_run: true })),
+  fc
+    .tuple(fc.constantFrom(...durations), timeZone)
+    .map(([extend_by, time_zone]) => ({ extend_by, time_zone, dry_run: true })),
   odd.map((event_id) => ({ event_id })),
   date.map((expires_at) => ({ projects: ["p1"], role: "client", expires_at })),
   odd.map((projects) => ({ projects, role: "client" })),
@@ -84,6 +108,9 @@ const lines = fc
     fc.oneof(
       fc.nat(5000).map((n) => ({ user_id: `${1001 + n}`, end_date: "2099-01-01T00:00:00.000Z" })),
       fc.tuple(odd, date).map(([user_id, end_date]) => ({ user_id, end_date })),
+      fc
+        .tuple(fc.nat(5000), day, timeZone)
+        .map(([n, through, time_zone]) => ({ user_id: `${1001 + n}`, through, time_zone })),
     ),
     { maxLength: 20 },
   )
