@@ -676,7 +676,9 @@ export const membershipNames: Noun = {
     isActive: [namesOf(possibleMember, ofAny)],
     list: [namesOf(membershipsPage, ofAny)],
     listEnding: [namesOf(endingPage, { ...ofAny, before: "ending_before" })],
-    countEnds: [namesOf(endsCount, { ...ofAny, extension: goal })],
+    countEnds: [
+      namesOf(endsCount, { ...ofAny, extension: { ...goal, through: true, timeZone: true } }),
+    ],
     recordShown: [namesOf(disclosure, { ...ofAny, action: false, subject: false }), origin],
     history: [namesOf(historyPage, ofAny)],
   },

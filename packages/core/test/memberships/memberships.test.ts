@@ -402,6 +402,45 @@ describe("an import", () => {
     ])
   })
 
+  test("sets last days, in the time zone of the project or another", function* () {
+    const { countEnds, import: add, list } = yield* opened
+    const day = { through: "2027-01-31" }
+    const listed = [
+      { userId: "1", ...day },
+      { userId: "2", ...day, timeZone: "Asia/Tokyo" },
+    ]
+    yield* add({ ...project, memberships: listed })
+    const ends = ["2027-02-01T00:00:00.000Z", "2027-01-31T15:00:00.000Z"].map(Date.parse)
+    expect((yield* list(project)).map(({ endDate, through }) => [endDate, through])).toEqual([
+      [ends[0], "2027-01-31"],
+      [ends[1], undefined],
+    ])
+    const [from, to] = ["2027-01-31", "2027-02-01"]
+    for (const [timeZone, ended] of [
+      [undefined, [0, 2]],
+      ["Asia/Tokyo", [2, 0]],
+    ] as const) {
+      const counts = yield* countEnds({ ...project, from, to, extension: { ...day, timeZone } })
+      expect(counts.days.map((one) => one.ends)).toEqual(ended)
+    }
+  })
+
+  test("through days takes turns with other work", function* () {
+    const { import: add } = yield* opened
+    let turns = 0
+    const others = Effect.forever(
+      Effect.andThen(
+        Effect.yieldNow,
+        Effect.sync(() => turns++),
+      ),
+    )
+    const fiber = yield* Effect.forkChild(others)
+    const day = { endDate: undefined, through: "2027-01-31" }
+    yield* add({ ...project, memberships: users(2000).map((one) => ({ ...one, ...day })) })
+    yield* Fiber.interrupt(fiber)
+    expect(turns).toBeGreaterThan(5)
+  })
+
   test.each([
     ["memberships", users(10_001)],
     ["memberships", JSON.parse("{}")],
