@@ -415,12 +415,12 @@ describe("an import", () => {
       [ends[0], "2027-01-31"],
       [ends[1], undefined],
     ])
-    const [from, to] = ["2027-01-31", "2027-02-01"]
+    const days = { from: "2027-01-31", to: "2027-02-01" }
     for (const [timeZone, ended] of [
       [undefined, [0, 2]],
       ["Asia/Tokyo", [2, 0]],
     ] as const) {
-      const counts = yield* countEnds({ ...project, from, to, extension: { ...day, timeZone } })
+      const counts = yield* countEnds({ ...project, ...days, extension: { ...day, timeZone } })
       expect(counts.days.map((one) => one.ends)).toEqual(ended)
     }
   })
