@@ -502,7 +502,7 @@ const durationTests = (test: ServerTest): void => {
     ] as const
     const makeAll = async () => {
       for (const [index, [path, body, new_end_date]] of calls.entries()) {
-        const response = await extend(fixture, path, body, `day ${index}`)
+        const response = await extend(fixture, path, body, `day-${index}`)
         const total = path === extendOne ? 1 : 3
         expectSuccess(response, { total, data: { new_end_date } })
       }
