@@ -37,18 +37,17 @@ export { EndDateNotInFuture, InvalidEndDate } from "./memberships/end-date.ts"
 export {
   EndDateConflict,
   MembershipNotFound,
-  type AuditAction,
-  type AuditRow,
   type CurrentMembership,
   type Membership,
   type MembershipEnd,
   type ProjectSummary,
   type Member,
 } from "./memberships/membership.ts"
+export { type AuditAction, type AuditRow } from "./memberships/audit-trail.ts"
 export type { Metadata, MetadataPatch } from "./memberships/metadata.ts"
 export type { EventsPreview, PreviewedWebhook } from "./memberships/dry-run.ts"
 export type { ExtensionResult } from "./memberships/extensions.ts"
-export type { GrantResult } from "./memberships/memberships.ts"
+export type { GrantResult } from "./memberships/membership-acts.ts"
 export type { DayEnds, EndCounts } from "./memberships/ends.ts"
 export type { EndingPage } from "./memberships/store.ts"
 export type { PromisedServices, Promises } from "./promises.ts"

@@ -67,17 +67,10 @@ export {
   bulkChangeNames,
 } from "./memberships/end-date.ts"
 export { makeDecideAnnouncement, reminderLeads } from "./memberships/expiry.ts"
-export {
-  datelessActions,
-  endsLater,
-  isEndsLater,
-  mentionsUser,
-  stateAt,
-  userPrefixLength,
-  type Disclosure,
-  type MembershipState,
-} from "./memberships/membership.ts"
-export { membershipsOptions } from "./memberships/memberships.ts"
+export { endsLater, isEndsLater, stateAt, type MembershipState } from "./memberships/membership.ts"
+export { mentionsUser, userPrefixLength } from "./memberships/erasure.ts"
+export { datelessActions, type Disclosure } from "./memberships/audit-trail.ts"
+export { membershipsOptions } from "./memberships/membership-acts.ts"
 export { comparePositions } from "./memberships/store.ts"
 export { type Cell, cellNumber } from "./cells/cell.ts"
 export { type CellChanges, makeCellStores } from "./cells/stores.ts"

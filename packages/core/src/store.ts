@@ -129,7 +129,6 @@ export {
   type LastAnnouncement,
 } from "./memberships/expiry.ts"
 export {
-  AuditCursor,
   EndDateConflict,
   MembershipNotFound,
   MoveConflict,
@@ -138,24 +137,26 @@ export {
   UserId,
   UserIdPrefix,
   alreadyMember,
-  bulkActions,
-  changesOfUser,
-  datelessActions,
   endDateConflict,
-  eraseUser,
   isAlreadyMember,
   laterOf,
-  userOf,
   type AlreadyMember,
-  type AuditAction,
-  type AuditRow,
   type DatedMembership,
   type EndsLater,
   type Membership,
   type MembershipEnd,
-  type NonMembershipAction,
   type ProjectSummary,
 } from "./memberships/membership.ts"
+export { eraseUser, userOf } from "./memberships/erasure.ts"
+export {
+  AuditCursor,
+  bulkActions,
+  changesOfUser,
+  datelessActions,
+  type AuditAction,
+  type AuditRow,
+  type NonMembershipAction,
+} from "./memberships/audit-trail.ts"
 export {
   defaultProjectSettings,
   projectChanges,

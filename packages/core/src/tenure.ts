@@ -48,11 +48,8 @@ import {
   announcementsLayer,
   expiryOptions,
 } from "./memberships/announcements.ts"
-import {
-  Memberships,
-  type MembershipsOptions,
-  membershipsOptions,
-} from "./memberships/memberships.ts"
+import { type MembershipsOptions, membershipsOptions } from "./memberships/membership-acts.ts"
+import { Memberships } from "./memberships/memberships.ts"
 import type { MembershipStore } from "./memberships/store.ts"
 import { makeDocsOperations } from "./openapi/operations.ts"
 import {

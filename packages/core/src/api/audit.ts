@@ -3,7 +3,7 @@
 import { brandedText } from "../base/input.ts"
 import { input } from "../base/operation-input.ts"
 import * as Setting from "../base/setting.ts"
-import { type AuditAction, AuditCursor, type MembershipAction } from "../memberships/membership.ts"
+import { type AuditAction, AuditCursor, type MembershipAction } from "../memberships/audit-trail.ts"
 import { declareOperations, pageFields, paged } from "./declaration.ts"
 import type { Instant, Int } from "./types.ts"
 

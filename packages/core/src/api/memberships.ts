@@ -34,12 +34,14 @@ import {
   durationFields,
   durationGoal,
   fixedDuration,
-  lastDayFields,
   lastDayGoal,
   lastDayOptions,
+  modeSetting,
+} from "../memberships/extension-inputs.ts"
+import {
+  lastDayFields,
   leftOut,
   memberPath,
-  modeSetting,
   grantFields,
   reasonFields,
   dateSetting,

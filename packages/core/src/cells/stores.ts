@@ -28,8 +28,8 @@ import type { Millis } from "../base/time.ts"
 import { type ProjectId, ProjectNotFound } from "../base/values.ts"
 import type { Event } from "../events/event.ts"
 import { FeedStore } from "../events/feed-store.ts"
+import type { AuditRow } from "../memberships/audit-trail.ts"
 import type { DecideAnnouncement } from "../memberships/expiry.ts"
-import type { AuditRow } from "../memberships/membership.ts"
 import { type ExpiryStore, MembershipStore, type SweepResult } from "../memberships/store.ts"
 import {
   type ActivityCell,

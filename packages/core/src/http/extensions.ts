@@ -18,9 +18,9 @@ import {
   lastEndDate,
 } from "../memberships/end-date.ts"
 import type { EndCounts } from "../memberships/ends.ts"
+import type { BulkGoal } from "../memberships/extension-inputs.ts"
 import type { ExtensionResult } from "../memberships/extensions.ts"
-import type { BulkGoal } from "../memberships/inputs.ts"
-import { MembershipActs } from "../memberships/memberships.ts"
+import { MembershipActs } from "../memberships/membership-acts.ts"
 import { type Call, isoOrNull, perform } from "./operation.ts"
 import { pageReply } from "./response.ts"
 

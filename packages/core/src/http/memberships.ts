@@ -8,15 +8,14 @@ import { InvalidInput } from "../base/errors.ts"
 import { brandedText } from "../base/input.ts"
 import * as Setting from "../base/setting.ts"
 import { roleCovers } from "../keys/api-key.ts"
-import { formatEndDateOrNull } from "../memberships/end-date.ts"
 import {
   type AuditRow,
-  type CurrentMembership,
   type MembershipAction,
-  UserId,
   membershipActions,
-} from "../memberships/membership.ts"
-import { type GrantResult, MembershipActs } from "../memberships/memberships.ts"
+} from "../memberships/audit-trail.ts"
+import { formatEndDateOrNull } from "../memberships/end-date.ts"
+import { type GrantResult, MembershipActs } from "../memberships/membership-acts.ts"
+import { type CurrentMembership, UserId } from "../memberships/membership.ts"
 import { EndingCursor } from "../memberships/store.ts"
 import { makeExtensionOperations } from "./extensions.ts"
 import { makeImport } from "./import.ts"

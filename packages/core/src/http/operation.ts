@@ -12,8 +12,8 @@ import * as Setting from "../base/setting.ts"
 import { currentUnixMillis } from "../base/time.ts"
 import { ProjectId } from "../base/values.ts"
 import type { Principal } from "../keys/identity.ts"
-import type { Disclosure } from "../memberships/membership.ts"
-import { MembershipActs } from "../memberships/memberships.ts"
+import type { Disclosure } from "../memberships/audit-trail.ts"
+import { MembershipActs } from "../memberships/membership-acts.ts"
 import {
   type BodyFormat,
   type JsonObject,

@@ -23,6 +23,7 @@ import {
   endDateNotInFuture,
   formatEndDate,
 } from "./end-date.ts"
+import type { BulkGoal, bulkExtension, bulkExtensionsPage, undoing } from "./extension-inputs.ts"
 import {
   type ChangeServices,
   changeEvent,
@@ -31,7 +32,6 @@ import {
   onceOrInFuture,
   unrepeatable,
 } from "./extensions.ts"
-import type { BulkGoal, bulkExtension, bulkExtensionsPage, undoing } from "./inputs.ts"
 import { type BulkExtended, type Change, parseBulkAnswer } from "./store.ts"
 
 /** The arguments to extend all memberships in a project. */

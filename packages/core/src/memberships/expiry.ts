@@ -3,6 +3,7 @@
 import { Millis } from "../base/time.ts"
 import type { ProjectId } from "../base/values.ts"
 import { type EventDraft, derivedEventId, draftEvent, knownEventTypes } from "../events/event.ts"
+import type { MembershipAction } from "./audit-trail.ts"
 import {
   type EndDate,
   type LoggedBulkExtension,
@@ -10,7 +11,7 @@ import {
   adjust,
   formatEndDate,
 } from "./end-date.ts"
-import type { MembershipAction, UserId } from "./membership.ts"
+import type { UserId } from "./membership.ts"
 
 /** An announcement for an end date. */
 export interface LastAnnouncement {

@@ -46,7 +46,7 @@ import {
   instantForm,
   lastEndDate,
 } from "./end-date.ts"
-import type { extension } from "./inputs.ts"
+import type { extension } from "./extension-inputs.ts"
 import {
   type EndDateConflict,
   type EndsLater,

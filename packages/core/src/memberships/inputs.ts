@@ -2,7 +2,6 @@
 
 import * as Result from "effect/Result"
 import { InvalidInput } from "../base/errors.ts"
-import { type Noun, namesOf, originFields as origin } from "../base/field-names.ts"
 import {
   brandedText,
   makeInstantSetting,
@@ -10,40 +9,18 @@ import {
   projectId,
   projectPath,
   shownEndDate,
-  shownInstant,
 } from "../base/input.ts"
-import { type Decoded, type HostInputOf, chosenBy, input } from "../base/operation-input.ts"
+import { chosenBy, input } from "../base/operation-input.ts"
 import * as Setting from "../base/setting.ts"
-import { type InstantInput, type Millis, isDayText } from "../base/time.ts"
-import {
-  type BrandConstructor,
-  ProjectId,
-  copyOwn,
-  identifierFormat,
-  isIdentifier,
-} from "../base/values.ts"
-import { EventId } from "../events/event.ts"
+import { type InstantInput } from "../base/time.ts"
+import { type BrandConstructor, ProjectId, identifierFormat, isIdentifier } from "../base/values.ts"
+import { AuditCursor, disclosureActions } from "./audit-trail.ts"
 import { Day, timeZoneSetting } from "./calendar.ts"
-import { DurationText, fixedDurationFormat, fixedMillis } from "./duration.ts"
+import { EndDate, endBoundSetting, endDateSetting, orForLife } from "./end-date.ts"
 import {
-  type BulkMode,
-  EndDate,
-  type InvalidEndDate,
-  bulkModeNames,
-  bulkModes,
-  decodeEndDate,
-  endBoundSetting,
-  endDateSetting,
-  orForLife,
-} from "./end-date.ts"
-import { dayText } from "./ends.ts"
-import { durationStarts } from "./extensions.ts"
-import {
-  AuditCursor,
   Reason,
   UserId,
   UserIdPrefix,
-  disclosureActions,
   importSetting,
   membershipStates,
   reasonPattern,
@@ -65,12 +42,12 @@ export const requestText = <A extends string>(
     json,
   )
 
-const text = <A extends string>(
+export const text = <A extends string>(
   brand: BrandConstructor<string, A>,
   json?: Setting.JsonSchema,
 ): Setting.Setting<string, A> => Setting.bySource(brandedText(brand), requestText(brand, json))
 
-const makeDateSetting = (
+export const makeDateSetting = (
   shown: (given: unknown) => string,
 ): Setting.Setting<InstantInput, EndDate> =>
   Setting.refine(makeInstantSetting(shown), (millis) => Result.succeed(EndDate(millis)))
@@ -78,13 +55,7 @@ const makeDateSetting = (
 /** An end date. Errors name the field. */
 export const dateSetting = makeDateSetting(shownEndDate)
 
-/** An extension's date. Its errors name no field, for hosts and requests. */
-const extensionDate = Setting.named(
-  "extend",
-  Setting.bySource(endDateSetting, { ...dateSetting, read: decodeEndDate }),
-)
-
-const absent = Result.succeed(undefined)
+export const absent = Result.succeed(undefined)
 
 /**
  * A field for other calls only, and not documented.
@@ -108,14 +79,10 @@ export const leftOut = (
   },
 })
 
-const beside = (field: string, other: string): InvalidInput =>
+export const beside = (field: string, other: string): InvalidInput =>
   new InvalidInput({ field, problem: `must be left out: there is ${other}` })
 
-const besideDuration = "left out beside extend_by"
-
-const besideDay = "left out beside through"
-
-const zoneFields = {
+export const zoneFields = {
   /**
    * The IANA time zone in which days begin and months count. Default: the project's.
    * @example "Europe/Berlin"
@@ -134,68 +101,13 @@ export const lastDayFields = {
 }
 
 /** A time zone beside a date, which has no use for it: a returned project has one. */
-const zoneBesideDate: Setting.Setting<string | undefined, undefined> = {
+export const zoneBesideDate: Setting.Setting<string | undefined, undefined> = {
   expected: "left out",
   isOptional: true,
   read: () => absent,
 }
 
-/** Fields that a date has no use for. */
-const notBesideDate = {
-  /** Not with a date. */
-  by: Setting.named("extend_by", leftOut()),
-  /** Not with a date. */
-  through: leftOut(),
-  /** Not with a date. */
-  timeZone: zoneBesideDate,
-}
-
-/** Whether an extension also sets later dates. */
-export const modeSetting: Setting.Setting<BulkMode, BulkMode> = Setting.bySource(
-  Setting.oneOf(bulkModes),
-  Setting.inJson(
-    Setting.custom<string, BulkMode>(
-      Setting.oneOf(Object.values(bulkModeNames)).expected,
-      (given) => bulkModes.find((one) => bulkModeNames[one] === given),
-    ),
-    { type: "string", enum: Object.values(bulkModeNames) },
-  ),
-)
-
-/** A duration without years and months, as text and in milliseconds. */
-export interface FixedDuration {
-  readonly text: DurationText
-  readonly millis: Millis
-}
-
-const parseFixed = (given: unknown): FixedDuration | undefined => {
-  if (typeof given !== "string" || !DurationText.is(given)) return undefined
-  const millis = fixedMillis(given)
-  return millis === undefined ? undefined : { text: given, millis }
-}
-
-const fixedFromHost: Setting.Setting<string, FixedDuration> = Setting.refine(
-  brandedText(DurationText),
-  (given, field) => {
-    const fixed = parseFixed(given)
-    return fixed === undefined
-      ? Result.fail(new InvalidInput({ field, problem: `must be ${fixedDurationFormat}` }))
-      : Result.succeed(fixed)
-  },
-)
-
-/** The duration to add to all end dates in a project. */
-export const fixedDuration = Setting.named(
-  "extend_by",
-  Setting.bySource(
-    fixedFromHost,
-    Setting.inJson(Setting.custom<string, FixedDuration>(fixedDurationFormat, parseFixed), {
-      type: "string",
-    }),
-  ),
-)
-
-const flag = Setting.withDefault(Setting.boolean, false)
+export const flag = Setting.withDefault(Setting.boolean, false)
 
 /** The path parameters for operations on a member. */
 export const memberPath = {
@@ -228,7 +140,7 @@ export const trialFields = {
   events: flag,
 }
 
-const hostPage = {
+export const hostPage = {
   /** The most items to return, 1 to 10,000; 100 by default. */
   limit: Setting.withDefault(pageSize, 100),
 }
@@ -236,7 +148,7 @@ const hostPage = {
 /** A member, without further fields. */
 export const ofMember = input(memberPath, {})
 
-const projectSettings = {
+export const projectSettings = {
   /**
    * The name of an IANA time zone, in which whole days begin and end; no offset. No end date moves.
    * @example "Europe/Berlin"
@@ -325,155 +237,6 @@ export const imported = input(projectPath, {
   ...trialFields,
 })
 
-/** An extension's date. */
-export const dateGoal = {
-  /**
-   * A future date: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. Needed without `extend_by` and `through`.
-   * @example "2099-01-01T00:00:00.000Z"
-   */
-  endDate: extensionDate,
-}
-
-/** An extension's last whole day. */
-export const lastDayGoal = {
-  ...lastDayFields,
-  /** Not with a day. */
-  endDate: Setting.named("extend", leftOut(beside("endDate", "a day"), besideDay)),
-  /** Not with a day. */
-  by: Setting.named("extend_by", leftOut(beside("by", "a day"), besideDay)),
-}
-
-const shownExpected = (given: unknown): string =>
-  isDayText(given)
-    ? `${Setting.shown(given)}: a day is no instant; take the end date that the membership has beside its through`
-    : shownInstant(given)
-
-const expectedEndDate = Setting.optional(orForLife(makeDateSetting(shownExpected)))
-
-const createField = {
-  /**
-   * If true, a user without a membership gets one, as if it ended now; `created` tells. Needs the role `operator`. Not with
-   * `expected_end_date`.
-   */
-  create: flag,
-}
-
-/** Fields besides the day for one membership. */
-export const lastDayOptions = {
-  /**
-   * If given, the membership is changed only if it has this end date; null for one for life.
-   * @example "2099-01-01T00:00:00.000Z"
-   */
-  expectedEndDate,
-  ...createField,
-  ...trialFields,
-  ...reasonFields,
-  /** Whether a membership with a later end date is set, too (the default), or left as it is. */
-  mode: Setting.optional(modeSetting),
-  /** Not with a date. */
-  from: leftOut(beside("from", "an end date")),
-}
-
-/** Fields besides the date for one membership. */
-export const dateFields = { ...lastDayOptions, ...notBesideDate }
-
-/** Fields excluded by a duration. */
-const noDateGoal = {
-  /** Not with a duration. */
-  endDate: Setting.named("extend", leftOut(beside("by", "an end date"), besideDuration)),
-  /** Not with a duration. */
-  mode: leftOut(beside("mode", "a duration"), besideDuration),
-  /** Not with a duration. */
-  through: leftOut(beside("through", "a duration"), besideDuration),
-}
-
-/** An extension's duration. */
-export const durationGoal = {
-  /**
-   * In place of `extend`: an ISO 8601 duration to add to the end date, by the calendar of the time zone. Needs the
-   * header `Idempotency-Key` or `expected_end_date`.
-   * @example "P1M"
-   */
-  by: Setting.named("extend_by", text(DurationText)),
-  ...noDateGoal,
-}
-
-/** Fields besides the duration for one membership. */
-export const durationFields = {
-  ...zoneFields,
-  ...trialFields,
-  ...reasonFields,
-  /** The start for `extend_by`: the end date, now, or the later of both (the default). */
-  from: Setting.withDefault(Setting.oneOf(durationStarts), "later"),
-  ...createField,
-  /**
-   * If given, the membership is changed only if it has this end date; null for one for life.
-   * @example "2099-01-01T00:00:00.000Z"
-   */
-  expectedEndDate,
-}
-
-/** How a membership is extended. */
-export const extension = chosenBy(
-  ["by", "through"],
-  input({}, { ...dateGoal, ...memberPath, ...dateFields }),
-  input({}, { ...durationGoal, ...memberPath, ...durationFields }),
-  input({}, { ...lastDayGoal, ...memberPath, ...lastDayOptions }),
-)
-
-/** Fields besides the day for all memberships. */
-export const bulkLastDayOptions = {
-  /**
-   * Whether memberships with a later end date are set, too, or left as they are. The default is the
-   * server's.
-   */
-  mode: Setting.optional(modeSetting),
-}
-
-/** Fields besides the date for all memberships. */
-export const bulkDateFields = { ...bulkLastDayOptions, ...notBesideDate }
-
-/** The duration for extending all memberships. */
-export const bulkDurationGoal = {
-  /**
-   * In place of `extend`: an ISO 8601 duration to add to every end date, in weeks, days, hours, minutes
-   * and seconds, up to ten years. Needs the header `Idempotency-Key`.
-   * @example "P3D"
-   */
-  by: fixedDuration,
-  ...noDateGoal,
-  /** Not with a duration for all: a day has 24 hours there. */
-  timeZone: zoneBesideDate,
-}
-
-/** Extends all memberships in a project. */
-export const bulkExtension = chosenBy(
-  ["by", "through"],
-  input({}, { ...dateGoal, ...projectPath, ...reasonFields, ...trialFields, ...bulkDateFields }),
-  input({}, { ...bulkDurationGoal, ...projectPath, ...reasonFields, ...trialFields }),
-  input(
-    {},
-    { ...lastDayGoal, ...projectPath, ...reasonFields, ...trialFields, ...bulkLastDayOptions },
-  ),
-)
-
-/** A bulk extension to undo. */
-export const undoing = input(
-  {
-    ...projectPath,
-    /** The bulk extension's id: its event's id. */
-    id: brandedText(EventId),
-  },
-  { ...reasonFields, ...trialFields },
-)
-
-/** A page from a project's bulk extensions. */
-export const bulkExtensionsPage = input(projectPath, {
-  /** A bulk extension's `id`: lists only older ones. */
-  after: Setting.optional(brandedText(EventId)),
-  ...hostPage,
-})
-
 /** A metadata change. */
 export const updateFields = {
   /**
@@ -545,47 +308,6 @@ export const endingPage = input(projectPath, {
   ...hostPage,
 })
 
-/** An extension for all memberships, without the project. */
-const bulkGoal = chosenBy(
-  ["by", "through"],
-  input({}, { ...dateGoal, ...bulkDateFields }),
-  input({}, bulkDurationGoal),
-  input({}, { ...lastDayGoal, ...bulkLastDayOptions }),
-)
-
-/** An extension for all memberships, once it is read. */
-export type BulkGoal = Decoded<typeof bulkGoal>
-
-const isGoal = (given: unknown): given is HostInputOf<typeof bulkGoal> => given !== undefined
-
-/** The extension assumed by a count. */
-const extensionOfAll: Setting.Setting<
-  HostInputOf<typeof bulkGoal> | undefined,
-  BulkGoal | undefined,
-  InvalidInput | InvalidEndDate
-> = {
-  expected: "an extension of all memberships",
-  isOptional: true,
-  // Errors name only the extension's fields.
-  read: (given) => (isGoal(given) ? bulkGoal.fromHost(copyOwn(given)) : absent),
-}
-
-/** A count by the day memberships end on, in the project's time zone. */
-export const endsCount = input(projectPath, {
-  /**
-   * The first day, such as `"2027-01-31"`. By default, 59 days before `to`, or 14 days before
-   * today without `to`.
-   */
-  from: Setting.optional(dayText),
-  /**
-   * The last day, less than 400 days later. By default, 59 days after `from`, or 45 days after today
-   * without `from`.
-   */
-  to: Setting.optional(dayText),
-  /** Counts as if all memberships had been extended so. Nothing is changed. */
-  extension: extensionOfAll,
-})
-
 /** A disclosure in a project. */
 export const disclosure = input(projectPath, {
   /** The disclosed data. */
@@ -614,76 +336,3 @@ export const historyPage = input(
     ...hostPage,
   },
 )
-
-const repeatable = { idempotencyKey: true }
-
-// Rows and returned objects may have their project's id.
-const ofAny = { projectId: false }
-
-const goal = {
-  endDate: "extend",
-  by: "extend_by",
-  through: true,
-  mode: ["never_shorten", 'mode: "neverShorten"'],
-} as const
-
-const changing = { ...ofAny, ...repeatable }
-
-const resultFields = new Set(["endDate", "metadata", "state"])
-const readers = new Set(["find", "isActive", "history"])
-const takers = new Set(["grant", "import.memberships", "extend", "update", "end", "move", "erase"])
-
-const projectFields = new Set(["memberships", ...Object.keys(projectSettings)])
-
-/** Tells whether a field is that of a returned project, which has a membership count. */
-const isOfProject = (field: string, given: object): boolean =>
-  projectFields.has(field) && typeof Reflect.get(given, "memberships") === "number"
-
-/** Argument names by method. A returned membership or project can be passed to another method. */
-export const membershipNames: Noun = {
-  methods: {
-    createProject: [null, origin, repeatable],
-    updateProject: [namesOf(projectUpdate, changing), origin],
-    deleteProject: [null, origin, repeatable],
-    findProject: [null],
-    listProjects: [namesOf(projectsPage)],
-    grant: [namesOf(newMembership, changing), origin],
-    import: [
-      namesOf(imported, {
-        ...changing,
-        memberships: {
-          userId: true,
-          endDate: true,
-          through: true,
-          timeZone: true,
-          keptDay: true,
-          metadata: true,
-        },
-      }),
-      origin,
-    ],
-    // A returned membership may have `created`.
-    extend: [namesOf(extension, { ...changing, ...goal, created: false }), origin],
-    extendAll: [namesOf(bulkExtension, { ...changing, ...goal }), origin],
-    undoBulkExtension: [namesOf(undoing, { ...changing, id: false }), origin],
-    bulkExtensions: [namesOf(bulkExtensionsPage, ofAny)],
-    update: [namesOf(membershipUpdate, changing), origin],
-    // The API erases by a parameter in the same request.
-    end: [namesOf(ending, { ...changing, userId: ["erase", "as the method erase"] }), origin],
-    move: [namesOf(moving, changing), origin],
-    erase: [namesOf(ofMember, changing), origin],
-    find: [namesOf(ofMember, ofAny)],
-    isActive: [namesOf(possibleMember, ofAny)],
-    list: [namesOf(membershipsPage, ofAny)],
-    listEnding: [namesOf(endingPage, { ...ofAny, before: "ending_before" })],
-    countEnds: [
-      namesOf(endsCount, { ...ofAny, extension: { ...goal, through: true, timeZone: true } }),
-    ],
-    recordShown: [namesOf(disclosure, { ...ofAny, action: false, subject: false }), origin],
-    history: [namesOf(historyPage, ofAny)],
-  },
-  ignores: (place, field, given) =>
-    isOfProject(field, given) ||
-    (resultFields.has(field) &&
-      (readers.has(place) || (takers.has(place) && Object.hasOwn(given, "state")))),
-}

@@ -9,10 +9,10 @@ import { currentUnixMillis } from "../base/time.ts"
 import { findBulkChange } from "./bulk-extensions.ts"
 import { type BulkMode, endDateNotInFuture } from "./end-date.ts"
 import { readDays } from "./ends.ts"
+import type { endsCount } from "./extension-inputs.ts"
 import type {
   disclosure,
   endingPage,
-  endsCount,
   historyPage,
   membershipsPage,
   ofMember,

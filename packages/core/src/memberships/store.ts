@@ -15,6 +15,7 @@ import type { StoreUnavailable } from "../base/errors.ts"
 import type { Millis } from "../base/time.ts"
 import { type ProjectId, type ProjectNotFound, brandedWhere } from "../base/values.ts"
 import type { Event, EventDraft, EventId } from "../events/event.ts"
+import type { AuditCursor, AuditRow, Disclosure } from "./audit-trail.ts"
 import type {
   BulkExtensionNotFound,
   BulkExtensionRecord,
@@ -35,10 +36,7 @@ import type { EndCounts, EndsQuery } from "./ends.ts"
 import type { DecideAnnouncement } from "./expiry.ts"
 import type {
   AlreadyMember,
-  AuditCursor,
-  AuditRow,
   DatedMembership,
-  Disclosure,
   EndDateConflict,
   EndsLater,
   Membership,

@@ -3,7 +3,7 @@ import { afterAll, describe, expect, it } from "vitest"
 import type { Fields } from "../../src/base/field-names.ts"
 import { createTenure } from "../../src/index.ts"
 import { toPrincipal } from "../../src/keys/identity.ts"
-import { membershipNames } from "../../src/memberships/inputs.ts"
+import { membershipNames } from "../../src/memberships/names.ts"
 import { eventNames, webhookNames } from "../../src/webhooks/inputs.ts"
 
 const tenure = await createTenure({

@@ -51,7 +51,7 @@ import {
 import { type RoutedCall, preferProjectNotFound, routeRequest } from "../../src/http/routing.ts"
 import { TokenDigest } from "../../src/keys/api-key.ts"
 import { type Principal, anonymous } from "../../src/keys/identity.ts"
-import { MembershipActs } from "../../src/memberships/memberships.ts"
+import { MembershipActs } from "../../src/memberships/membership-acts.ts"
 import { test } from "../support/test.ts"
 
 const utf8 = new TextEncoder()

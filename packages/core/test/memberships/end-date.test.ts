@@ -27,8 +27,8 @@ import {
   parseEndDate,
   readEndDate,
 } from "../../src/memberships/end-date.ts"
+import { extension } from "../../src/memberships/extension-inputs.ts"
 import { isTooLate } from "../../src/memberships/extensions.ts"
-import { extension } from "../../src/memberships/inputs.ts"
 import { UserId } from "../../src/memberships/membership.ts"
 
 const dayMillis = 86_400_000

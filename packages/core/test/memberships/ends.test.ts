@@ -3,6 +3,7 @@
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
+import { membershipActions } from "../../src/memberships/audit-trail.ts"
 import {
   type DayRange,
   type Extended,
@@ -13,7 +14,6 @@ import {
   extendingActions,
   readDays,
 } from "../../src/memberships/ends.ts"
-import { membershipActions } from "../../src/memberships/membership.ts"
 
 const dayMillis = 86_400_000
 const firstDay = dayOf(Date.parse("0000-01-01T00:00:00.000Z"))

@@ -1,0 +1,51 @@
+/** Finds and erases a user in events. */
+
+import type { Event } from "../events/event.ts"
+import type { UserId } from "./membership.ts"
+
+const isOfMembership = ({ type }: Event): boolean => type.startsWith("membership.")
+
+/**
+ * Matches each `user_id` with this user in an event's body, and in a membership's event, also the
+ * fields written by `move`. Hosts may publish a user id with digits as a number.
+ */
+const userIn = (event: Event, userId: UserId): RegExp => {
+  const text = JSON.stringify(userId).replaceAll(/[^A-Za-z0-9]/g, "\\$&")
+  const value = /^[0-9]+$/.test(userId) ? `(?:${text}|${userId})` : text
+  const field = isOfMembership(event) ? "user_id|moved_to|moved_from" : "user_id"
+  return new RegExp(`"(${field})":${value}(?=[,}])`, "g")
+}
+
+const reason = /"reason":"(?:[^"\\]|\\.)*"/
+
+const metadataField = /"metadata":\{(?:[,:]?"(?:[^"\\]|\\.)*")*\}/
+
+/** Tells whether an event has a user id. */
+export const mentionsUser = (event: Event, userId: UserId): boolean =>
+  userIn(event, userId).test(event.body)
+
+/** The length `userOf` reads from a body: membership events name their user at its beginning. */
+export const userPrefixLength = 1000
+
+const firstUser = /"user_id":("(?:[^"\\]|\\.)*"|[0-9]+)/
+
+/** Returns the first user id in an event's body, within its first 1,000 characters, if there is one. */
+export const userOf = (body: string): string | undefined => {
+  const [, json] = firstUser.exec(body.slice(0, userPrefixLength)) ?? []
+  return json?.startsWith('"') === true ? String(JSON.parse(json)) : json
+}
+
+/**
+ * Removes a user id from an event: sets each `user_id` with this user to null, at any depth, and in a
+ * membership's events, also `moved_to` and `moved_from` with this user, the reason and the metadata,
+ * because these may name the person.
+ */
+export const eraseUser = (event: Event, userId: UserId): Event => {
+  const body = event.body.replace(userIn(event, userId), '"$1":null')
+  return {
+    ...event,
+    body: isOfMembership(event)
+      ? body.replace(metadataField, '"metadata":null').replace(reason, '"reason":null')
+      : body,
+  }
+}

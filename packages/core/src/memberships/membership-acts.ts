@@ -1,0 +1,369 @@
+/** The acts on projects and memberships, which a host's methods and the API share. */
+
+import * as Context from "effect/Context"
+import { WebCrypto } from "effect/crypto/WebCrypto"
+import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
+import {
+  type ChangeContext,
+  type ReplayedResponse,
+  isReplayedResponse,
+  notifyReplay,
+  repeatUntilMade,
+} from "../base/change-context.ts"
+import { InvalidInput } from "../base/errors.ts"
+import type { ofProject } from "../base/input.ts"
+import { invalidArgument } from "../base/input.ts"
+import type { Decoded } from "../base/operation-input.ts"
+import { ProjectDeletions } from "../base/project-deletions.ts"
+import * as Setting from "../base/setting.ts"
+import { type ProjectId } from "../base/values.ts"
+import { type Event, Hooks, eventData, knownEventTypes } from "../events/event.ts"
+import { makeBulkChanges } from "./bulk-extensions.ts"
+import { endOfDay, utc } from "./calendar.ts"
+import {
+  type EventsPreview,
+  type ImportCounts,
+  countImport,
+  previewEvents,
+  trialOf,
+} from "./dry-run.ts"
+import { bulkModes, formatEndDate } from "./end-date.ts"
+import {
+  type ChangeServices,
+  changeEvent,
+  makeExtend,
+  madeOrRecalled,
+  reportChange,
+} from "./extensions.ts"
+import type {
+  ending,
+  imported,
+  membershipUpdate,
+  newMembership,
+  ofMember,
+  projectUpdate,
+} from "./inputs.ts"
+import {
+  type CurrentMembership,
+  type DatedMembership,
+  type ImportedMembership,
+  type Membership,
+  datedIn,
+  isAlreadyMember,
+  type ProjectSummary,
+  strangerIn,
+  userIdRuleOption,
+  currentMembership,
+} from "./membership.ts"
+import {
+  type Metadata,
+  applyMetadataPatch,
+  maxMetadata,
+  metadataSetting,
+  noMetadata,
+} from "./metadata.ts"
+import { makeMove } from "./move.ts"
+import { applyProjectPatch, defaultProjectSettings, projectChanges } from "./project-settings.ts"
+import { makeMembershipQueries } from "./queries.ts"
+import { MembershipStore, parseGrantAnswer } from "./store.ts"
+
+const tooMuchMetadata = new InvalidInput({
+  field: "metadata",
+  problem: `must leave at most ${maxMetadata} names, with those that the membership has`,
+})
+
+const metadataOption = Setting.optional(metadataSetting)
+
+/** Returns the metadata in a membership's event. */
+const metadataIn = (event: Event): Metadata => {
+  const data = eventData(event)
+  const found = Predicate.hasProperty(data, "metadata") ? data.metadata : undefined
+  return Result.getOrElse(metadataOption.read(found, "metadata"), () => undefined) ?? noMetadata
+}
+
+/** Parses a repeated call's first answer. */
+const parseMembership = ({ answer }: ReplayedResponse): CurrentMembership => JSON.parse(answer)
+
+const parseProject = ({ answer }: ReplayedResponse): ProjectSummary => ({
+  // JSON leaves it out if it is undefined.
+  lastBulkEndDate: undefined,
+  ...JSON.parse(answer),
+})
+
+/** Returns a new project. */
+const emptyProject = (id: ProjectId): ProjectSummary => ({
+  id,
+  ...defaultProjectSettings,
+  memberships: 0,
+  webhooks: 0,
+  lastBulkEndDate: undefined,
+})
+
+// Far days in many time zones take 0.1 ms each.
+const rowsPerTurn = 100
+
+/**
+ * Returns an import's memberships with the instants at which their last days end, in turns with the process's other
+ * work.
+ */
+const findDates = Effect.fnUntraced(function* (
+  { store }: Pick<ChangeServices, "store">,
+  projectId: ProjectId,
+  rows: ReadonlyArray<ImportedMembership>,
+) {
+  const needsZone = rows.some((row) => row.through !== undefined && row.timeZone === undefined)
+  const { timeZone } = needsZone ? yield* store.findProject(projectId) : { timeZone: utc }
+  const dated: Array<DatedMembership> = []
+  let days = 0
+  for (const row of rows) {
+    if (row.through !== undefined && ++days % rowsPerTurn === 0) yield* Effect.yieldNow
+    dated.push(datedIn(row, timeZone))
+  }
+  return dated
+})
+
+/** Makes the changing acts. */
+const makeChanges = Effect.fnUntraced(function* (settings: MembershipsSettings) {
+  const deletions = yield* ProjectDeletions
+  const store = yield* MembershipStore
+  const services = { store, hooks: yield* Hooks, crypto: yield* WebCrypto }
+
+  return {
+    createProject: Effect.fnUntraced(function* (
+      { projectId }: Decoded<typeof ofProject>,
+      context: ChangeContext,
+    ) {
+      const project = yield* Effect.catchTag(store.findProject(projectId), "ProjectNotFound", () =>
+        Effect.succeed(emptyProject(projectId)),
+      )
+      const idempotency = context.idempotency && {
+        ...context.idempotency,
+        answer: JSON.stringify(project),
+      }
+      const replayed = yield* store.createProject(projectId, { ...context, idempotency })
+      yield* notifyReplay({ idempotency }, replayed)
+      return isReplayedResponse(replayed) ? parseProject(replayed) : project
+    }),
+
+    updateProject: Effect.fnUntraced(function* (
+      { dryRun, projectId, reason, ...patch }: Decoded<typeof projectUpdate>,
+      context: ChangeContext,
+    ) {
+      const attempt = Effect.gen(function* () {
+        const before = yield* store.findProject(projectId)
+        const after = applyProjectPatch(before, patch)
+        const updated: ProjectSummary = { ...before, ...after }
+        if (dryRun) return updated
+        const idempotency = context.idempotency && {
+          ...context.idempotency,
+          answer: JSON.stringify(updated),
+        }
+        const replayed = yield* store.updateProject({
+          ...context,
+          projectId,
+          reason,
+          expected: before,
+          settings: after,
+          changes: projectChanges(before, after),
+          idempotency,
+        })
+        yield* notifyReplay(context, replayed)
+        return isReplayedResponse(replayed) ? parseProject(replayed) : updated
+      })
+      return yield* repeatUntilMade(
+        "The project",
+        Effect.catchTag(attempt, "ProjectConflict", () => Effect.undefined),
+      )
+    }),
+
+    deleteProject: Effect.fnUntraced(function* (
+      { projectId }: Decoded<typeof ofProject>,
+      context: ChangeContext,
+    ) {
+      const notify = Effect.sync(() => deletions.report(projectId))
+      // The project may have been deleted even if the store does not say so.
+      yield* store.deleteProject(projectId, context).pipe(
+        Effect.tap((replayed) =>
+          replayed === undefined ? notify : notifyReplay(context, replayed),
+        ),
+        Effect.tapErrorTag("StoreUnavailable", () => notify),
+        Effect.uninterruptible,
+      )
+    }),
+
+    grant: Effect.fnUntraced(function* (
+      membership: Decoded<typeof newMembership>,
+      context: ChangeContext,
+    ) {
+      const { ifAbsent, metadata, projectId, reason, userId } = membership
+      if (!settings.userIds.is(userId)) {
+        return yield* invalidArgument("userId", settings.userIds.expected)
+      }
+      const { endDate, inDays, timeZone } =
+        membership.through === undefined
+          ? { endDate: membership.endDate, inDays: false, timeZone: utc }
+          : yield* Effect.map(store.findProject(projectId), (project) => ({
+              endDate: endOfDay(membership.through, membership.timeZone ?? project.timeZone),
+              inDays: true,
+              timeZone: project.timeZone,
+            }))
+      const { at } = context
+      const event = changeEvent(services, { ...context, ...membership }, knownEventTypes.granted, {
+        project_id: projectId,
+        user_id: userId,
+        new_end_date: formatEndDate(endDate),
+      })
+      const dated = { userId, endDate, inDays, timeZone, metadata }
+      const changed = { ...context, projectId, reason, event, ...dated }
+      const result = yield* ifAbsent
+        ? store.grantIfAbsent({ ...changed, isFinal: true })
+        : store.grant(changed)
+      const resultOf = (found: Membership, then: number, isLeft: boolean): GrantResult => ({
+        ...currentMembership(found, then),
+        ...(ifAbsent && { created: !isLeft }),
+      })
+      if (isAlreadyMember(result)) return resultOf(result.membership, at, true)
+      yield* reportChange(services, changed, result)
+      if (isReplayedResponse(result)) {
+        const { at: then, isLeft, ...made } = parseGrantAnswer(result.answer)
+        return resultOf({ projectId, userId, ...made }, then, isLeft)
+      }
+      const granted = { projectId, keptDay: undefined, ...dated }
+      return resultOf({ ...granted, metadata: metadata ?? metadataIn(result) }, at, false)
+    }),
+
+    import: Effect.fnUntraced(function* (
+      { memberships: rows, projectId, reason, ...given }: Decoded<typeof imported>,
+      context: ChangeContext,
+    ) {
+      const memberships = yield* findDates(services, projectId, rows)
+      const stranger = strangerIn(memberships, settings.userIds)
+      if (stranger !== undefined) return yield* stranger
+      const total = memberships.length
+      const trial = yield* Effect.fromResult(trialOf(given))
+      const change = { ...context, projectId, reason }
+      const data = { project_id: projectId, total }
+      const event = changeEvent(services, change, knownEventTypes.imported, data)
+      if (trial !== "none") {
+        const userIds = memberships.map(({ userId }) => userId)
+        const found = yield* store.list(projectId, { after: undefined, limit: total, userIds })
+        const size = { _tag: "Import", size: total } as const
+        const events = yield* previewEvents(store, trial, event, size)
+        const result: ImportResult = { total, ...countImport(memberships, found), events }
+        return result
+      }
+      yield* reportChange(services, change, yield* store.import({ ...change, event, memberships }))
+      const result: ImportResult = { total }
+      return result
+    }),
+
+    extend: makeExtend(services, settings.userIds),
+
+    ...makeBulkChanges(services, settings),
+
+    update: Effect.fnUntraced(function* (
+      { metadata: patch, projectId, reason, userId }: Decoded<typeof membershipUpdate>,
+      context: ChangeContext,
+    ) {
+      const change = { ...context, projectId, reason }
+      const { at, idempotency } = context
+      const data = { project_id: projectId, user_id: userId }
+      const attempt = Effect.gen(function* () {
+        const before = yield* store.find(projectId, userId)
+        const metadata = applyMetadataPatch(before.metadata, patch)
+        if (metadata === undefined) return yield* tooMuchMetadata
+        const updated = currentMembership({ ...before, metadata }, at)
+        const result = yield* store.setMetadata({
+          ...change,
+          event: changeEvent(services, change, knownEventTypes.updated, data),
+          userId,
+          metadata,
+          expected: before.metadata,
+          idempotency: idempotency && { ...idempotency, answer: JSON.stringify(updated) },
+        })
+        if (isReplayedResponse(result)) return result
+        yield* reportChange(services, context, result)
+        return updated
+      })
+      const repeated = repeatUntilMade(
+        "The membership",
+        Effect.catchTag(attempt, "MetadataConflict", () => Effect.undefined),
+      )
+      const made = yield* madeOrRecalled(services, change, repeated)
+      yield* notifyReplay(context, made)
+      return isReplayedResponse(made) ? parseMembership(made) : made
+    }),
+
+    end: Effect.fnUntraced(function* (
+      { projectId, reason, userId }: Decoded<typeof ending>,
+      context: ChangeContext,
+    ) {
+      const change = { ...context, projectId, reason }
+      const data = { project_id: projectId, user_id: userId }
+      const event = changeEvent(services, change, knownEventTypes.ended, data)
+      yield* reportChange(services, context, yield* store.end({ ...change, event, userId }))
+    }),
+
+    move: makeMove(services, settings.userIds),
+
+    erase: Effect.fnUntraced(function* (
+      { projectId, userId }: Decoded<typeof ofMember>,
+      context: ChangeContext,
+    ) {
+      const change = { ...context, projectId, reason: undefined }
+      const data = { project_id: projectId, user_id: null }
+      const event = changeEvent(services, change, knownEventTypes.ended, data)
+      const erased = yield* store.erase({ ...change, event, userId })
+      if (erased !== undefined) yield* reportChange(services, context, erased)
+    }),
+  }
+})
+
+/** Options for memberships. */
+export const membershipsOptions = Setting.object({
+  /**
+   * User ids allowed for members: 1 to 128 visible ASCII characters except `.` and `..` (`"text"`),
+   * only digits (`"digits"`), or `"text"` ids that match a regular expression. Default: `"text"`.
+   */
+  userIds: Setting.withDefault(userIdRuleOption, "text"),
+  /**
+   * The default mode for bulk extensions: also sets memberships with a later end date (`"set"`), or
+   * leaves these as they are (`"neverShorten"`). Default: `"set"`.
+   */
+  bulk: Setting.withDefault(Setting.oneOf(bulkModes), "set"),
+  /** For how long a bulk extension can be undone. Default: `"30 days"`. */
+  undoPeriod: Setting.withDefault(Setting.duration(), "30 days"),
+})
+
+/** The options as a host passes them. */
+export interface MembershipsOptions extends Setting.InputOf<typeof membershipsOptions> {}
+
+/** The options as the library uses them. */
+export interface MembershipsSettings extends Setting.OutputOf<typeof membershipsOptions> {}
+
+/** A membership after a grant. */
+export interface GrantResult extends CurrentMembership {
+  /** After a grant with `ifAbsent`: whether the membership was created, and not left as it was. */
+  readonly created?: boolean | undefined
+}
+
+/** An import's result, or its dry run's. */
+export interface ImportResult extends Partial<ImportCounts> {
+  /** How many memberships were created or set. */
+  readonly total: number
+  /** In a dry run with `events`: the webhooks to be sent. */
+  readonly events?: EventsPreview | undefined
+}
+
+export const makeActs = Effect.fnUntraced(function* (settings: MembershipsSettings) {
+  const queries = makeMembershipQueries(yield* MembershipStore, settings)
+  return { ...(yield* makeChanges(settings)), ...queries }
+})
+
+/** The methods' acts, after their arguments are read. The HTTP API reads them from requests. */
+export class MembershipActs extends Context.Service<
+  MembershipActs,
+  Effect.Success<ReturnType<typeof makeActs>>
+>()("@tenure/core/MembershipActs") {}
