@@ -35,8 +35,9 @@ CREATE TABLE tenure.memberships (
   end_date               timestamptz(3) NOT NULL,
   -- Whether end_date was given as a day.
   in_days                boolean NOT NULL DEFAULT false,
-  -- The day of the month that months count with, if end_date hides it.
-  kept_day               smallint CHECK (kept_day BETWEEN 1 AND 31),
+  -- The day of the month that months count with, if end_date hides it. Without a CHECK, which each extension
+  -- would pay for.
+  kept_day               smallint,
   -- The seq of the change that set end_date: bulk extensions with a greater one apply.
   seq                    bigint NOT NULL,
   -- When end_date was set, by the database's clock or, if that was ahead, the process's. Setting the same
