@@ -210,12 +210,12 @@ export const makeExecutor = (
     { isBrief = false, isLong = false, owner = "" }: ExecuteOptions = {},
   ) => {
     const runIn = (pool: ConnectionPool, millis: number) => {
-      const idempotency = pool.run<Row>(owner, text, params)
+      const statement = pool.run<Row>(owner, text, params)
       // The address may lead to another server than when the connection was opened.
       const anywhere = Effect.catchIf(
-        idempotency,
+        statement,
         (error) => isSqlError(error) && isReadOnlyRefusal(error),
-        () => Effect.andThen(Effect.sync(leaveReadOnly), idempotency),
+        () => Effect.andThen(Effect.sync(leaveReadOnly), statement),
       )
       return health.guard(
         Effect.retry(anywhere, {
