@@ -59,20 +59,6 @@ const endsData = ({ at, days, endsIn7Days, endsToday, ...counts }: EndCounts) =>
   days: days.map(({ extended, ...one }) => ({ ...one, extended: extended ?? null })),
 })
 
-const requestNames = new Map([
-  ["by", "extend_by"],
-  ["userId", "user_id"],
-])
-
-/** Names the field as requests have it. */
-const toField = <E extends { readonly _tag: string }>(
-  error: E | InvalidInput,
-): E | InvalidInput => {
-  if (!(error instanceof InvalidInput)) return error
-  const field = requestNames.get(error.field)
-  return field === undefined ? error : new InvalidInput({ field, problem: error.problem })
-}
-
 type Extension = Decoded<typeof extend.input>
 
 const notExpecting = new InvalidInput({
@@ -195,10 +181,7 @@ export const makeExtensionOperations = Effect.fnUntraced(function* (maxBodyBytes
     extend: perform(extend, maxBodyBytes, (extension, context, call) => {
       const refusal = refusalOf(extension, context, call)
       return refusal === undefined
-        ? Effect.mapBoth(acts.extend(extension, context), {
-            onFailure: toField,
-            onSuccess: (result) => extensionReply(extension, result),
-          })
+        ? Effect.map(acts.extend(extension, context), (result) => extensionReply(extension, result))
         : Effect.fail(refusal)
     }),
 

@@ -5,7 +5,7 @@ import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import type { InvalidLines, LineFault } from "../api/errors.ts"
 import { type ImportPreview, membershipOperations } from "../api/memberships.ts"
-import type { InvalidInput } from "../base/errors.ts"
+import { InvalidInput } from "../base/errors.ts"
 import { endDateHint, requestInstantFormat } from "../base/input.ts"
 import { faultOfJson } from "../base/json-text.ts"
 import * as Setting from "../base/setting.ts"
@@ -100,6 +100,9 @@ const linesOf = (text: string): ReadonlyArray<string> =>
 // Valid user ids are an option, so the act reports invalid ones: as a field in the membership's line.
 const inLine = (error: InvalidInput): InvalidInput | InvalidLines => {
   const index = /^memberships\[(\d+)\]\.userId$/.exec(error.field)?.[1]
+  if (error.field === "timeZone") {
+    return new InvalidInput({ field: "time_zone", problem: error.problem })
+  }
   return index === undefined
     ? error
     : {

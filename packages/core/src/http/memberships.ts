@@ -66,12 +66,6 @@ const exclusivePrefix = new InvalidInput({
 const endingCursor = Setting.optional(brandedText(EndingCursor))
 const listCursor = Setting.optional(brandedText(UserId))
 
-/** Names the user id as in requests. Valid user ids are an option, so the act checks them. */
-const toField = <E>(error: E | InvalidInput): E | InvalidInput =>
-  error instanceof InvalidInput
-    ? new InvalidInput({ field: "user_id", problem: error.problem })
-    : error
-
 /**
  * Makes the operations.
  *
@@ -115,10 +109,7 @@ export const makeMembershipOperations = Effect.fnUntraced(function* (maxBodyByte
     get: perform(get, maxBodyBytes, (member) => Effect.map(acts.find(member), reply)),
 
     grant: perform(grant, maxBodyBytes, (membership, context) =>
-      Effect.mapBoth(acts.grant(membership, context), {
-        onFailure: toField,
-        onSuccess: grantReply,
-      }),
+      Effect.map(acts.grant(membership, context), grantReply),
     ),
 
     update: perform(update, maxBodyBytes, (change, context) =>

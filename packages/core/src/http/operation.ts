@@ -7,7 +7,7 @@ import type { ApiError, ApiErrorOf, ApiErrorTag } from "../api/errors.ts"
 import type { ChangeContext, IdempotencyKey, Origin } from "../base/change-context.ts"
 import { InvalidInput } from "../base/errors.ts"
 import { traceparentOfHeaders } from "../base/headers.ts"
-import type { RequestInput } from "../base/operation-input.ts"
+import { type RequestInput, wireNameOf } from "../base/operation-input.ts"
 import * as Setting from "../base/setting.ts"
 import { currentUnixMillis } from "../base/time.ts"
 import { ProjectId } from "../base/values.ts"
@@ -243,6 +243,24 @@ type DeclaredError<Tag extends ApiErrorTag> = ApiErrorOf<
 >
 
 /**
+ * Makes the function that names the field of an act's error as requests have it.
+ *
+ * @param inputs - the operation's alternative inputs
+ */
+const makeWireError = (inputs: ReadonlyArray<RequestInput<unknown, unknown>>) => {
+  const names = new Map(
+    inputs
+      .flatMap(({ fields, path }) => Object.entries({ ...path, ...fields }))
+      .map(([name, setting]) => [name, wireNameOf(name, setting)]),
+  )
+  return <E>(error: E): E | InvalidInput => {
+    if (!(error instanceof InvalidInput)) return error
+    const field = names.get(error.field) ?? error.field
+    return field === error.field ? error : new InvalidInput({ field, problem: error.problem })
+  }
+}
+
+/**
  * Makes an operation from its declaration: it reads the request's input, performs an act with it, and
  * replies.
  *
@@ -263,11 +281,15 @@ export const perform = <Input, Data extends object | null, Tag extends ApiErrorT
 ): ((call: Call) => Effect.Effect<OperationResult, ApiError>) => {
   const read = makeReader(declared, declared.input, maxBodyBytes)
   const { message } = declared.reply
+  const wireError = makeWireError(declared.input.alternatives ?? [declared.input])
   return (call) =>
     Effect.flatMapEager(read(call), (input) =>
       Effect.flatMapEager(currentUnixMillis, (at) => {
         const context = { origin: originOf(call), at, idempotency: call.idempotency }
-        return Effect.map(act(input, context, call), (reply) => ({ message, ...reply }))
+        return Effect.mapBoth(act(input, context, call), {
+          onFailure: wireError,
+          onSuccess: (reply) => ({ message, ...reply }),
+        })
       }),
     )
 }

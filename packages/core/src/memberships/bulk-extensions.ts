@@ -7,7 +7,7 @@ import {
   isReplayedResponse,
   notifyReplay,
 } from "../base/change-context.ts"
-import type { StoreUnavailable } from "../base/errors.ts"
+import type { InvalidInput, StoreUnavailable } from "../base/errors.ts"
 import type { Repeatable } from "../base/host-method.ts"
 import type { Decoded, HostInputOf } from "../base/operation-input.ts"
 import type { ProjectId, ProjectNotFound } from "../base/values.ts"
@@ -61,7 +61,7 @@ export const findBulkChange = (
   projectId: ProjectId,
   goal: BulkGoal,
   defaultMode: BulkMode,
-): Effect.Effect<BulkChange, ProjectNotFound | StoreUnavailable> => {
+): Effect.Effect<BulkChange, InvalidInput | ProjectNotFound | StoreUnavailable> => {
   if (goal.by !== undefined) return Effect.succeed({ mode: "extendBy", by: goal.by.millis })
   const mode = goal.mode ?? defaultMode
   return goal.through === undefined

@@ -4,6 +4,7 @@ import type { Branded } from "effect/Brand"
 import * as DateTime from "effect/DateTime"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
+import { InvalidInput } from "../base/errors.ts"
 import { type LruCache, makeLruCache } from "../base/lru-cache.ts"
 import * as Setting from "../base/setting.ts"
 import { TaggedError } from "../base/tagged-error.ts"
@@ -206,13 +207,27 @@ const endOfLocalDay = (midnight: number, zone: TimeZone): EndDate | undefined =>
   return EndDate.is(end) ? end : undefined
 }
 
-/** Returns how many days after 1970-01-01 an instant is in a time zone. */
-export const dayNumberAt = (instant: number, zone: TimeZone): number =>
-  Math.floor(toLocal(instant, zone) / dayMillis)
+/** Returns a stored time zone, or fails if this runtime is older and does not know it. */
+export const knownZone = (stored: TimeZone): Result.Result<TimeZone, InvalidInput> =>
+  parseTimeZone(stored) === undefined
+    ? Result.fail(
+        new InvalidInput({
+          field: "timeZone",
+          problem: `must be given, because this server does not know the project's time zone ${stored}`,
+        }),
+      )
+    : Result.succeed(stored)
 
-/** Returns the first instant of a day in a time zone, in milliseconds since the epoch. */
+/** Counts need no exact zone. */
+const knownOrUtc = (stored: TimeZone): TimeZone => Result.getOrElse(knownZone(stored), () => utc)
+
+/** Returns how many days after 1970-01-01 an instant is in a time zone, in UTC if that is unknown. */
+export const dayNumberAt = (instant: number, zone: TimeZone): number =>
+  Math.floor(toLocal(instant, knownOrUtc(zone)) / dayMillis)
+
+/** Returns the first instant of a day in a time zone, in milliseconds since the epoch; in UTC if that is unknown. */
 export const startOfDayNumber = (day: number, zone: TimeZone): number =>
-  startOfDay(day * dayMillis, zone)
+  startOfDay(day * dayMillis, knownOrUtc(zone))
 
 /** Returns the first instant after a day in a time zone. */
 export const endOfDay = (day: Day, zone: TimeZone): EndDate =>

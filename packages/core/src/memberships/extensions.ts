@@ -34,6 +34,7 @@ import {
   endOfDay,
   endOfToday,
   extendByCalendar,
+  knownZone,
 } from "./calendar.ts"
 import { type EventsPreview, type Trial, previewEvents, trialOf } from "./dry-run.ts"
 import type { DurationText } from "./duration.ts"
@@ -224,7 +225,9 @@ const endAfter = (
   found: Membership | Absent,
   now: number,
 ): Effect.Effect<CalendarEnd, InvalidInput> => {
-  const zone = timeZone ?? found.timeZone
+  const known = timeZone === undefined ? knownZone(found.timeZone) : Result.succeed(timeZone)
+  if (Result.isFailure(known)) return Effect.fail(known.failure)
+  const zone = known.success
   const start = isAbsent(found)
     ? { instant: EndDate(now), ...instantForm }
     : startOf(from, found, zone, now)
@@ -251,9 +254,13 @@ export const findEndOfDay = (
   { store }: Pick<ChangeServices, "store">,
   projectId: ProjectId,
   { through, timeZone }: LastDay,
-): Effect.Effect<EndDate, ProjectNotFound | StoreUnavailable> =>
+): Effect.Effect<EndDate, InvalidInput | ProjectNotFound | StoreUnavailable> =>
   timeZone === undefined
-    ? Effect.map(store.findProject(projectId), (project) => endOfDay(through, project.timeZone))
+    ? Effect.flatMap(store.findProject(projectId), (project) =>
+        Effect.fromResult(
+          Result.map(knownZone(project.timeZone), (zone) => endOfDay(through, zone)),
+        ),
+      )
     : Effect.succeed(endOfDay(through, timeZone))
 
 /** An extension with a valid user id. */

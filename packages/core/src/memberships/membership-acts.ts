@@ -21,7 +21,7 @@ import * as Setting from "../base/setting.ts"
 import { type ProjectId } from "../base/values.ts"
 import { type Event, Hooks, eventData, knownEventTypes } from "../events/event.ts"
 import { makeBulkChanges } from "./bulk-extensions.ts"
-import { endOfDay, utc } from "./calendar.ts"
+import { endOfDay, knownZone, utc } from "./calendar.ts"
 import {
   type EventsPreview,
   type ImportCounts,
@@ -114,12 +114,14 @@ const findDates = Effect.fnUntraced(function* (
   rows: ReadonlyArray<ImportedMembership>,
 ) {
   const needsZone = rows.some((row) => row.through !== undefined && row.timeZone === undefined)
-  const { timeZone } = needsZone ? yield* store.findProject(projectId) : { timeZone: utc }
+  const zone = needsZone
+    ? yield* Effect.fromResult(knownZone((yield* store.findProject(projectId)).timeZone))
+    : utc
   const dated: Array<DatedMembership> = []
   let days = 0
   for (const row of rows) {
     if (row.through !== undefined && ++days % rowsPerTurn === 0) yield* Effect.yieldNow
-    dated.push(datedIn(row, timeZone))
+    dated.push(datedIn(row, zone))
   }
   return dated
 })
@@ -204,11 +206,12 @@ const makeChanges = Effect.fnUntraced(function* (settings: MembershipsSettings) 
       const { endDate, inDays, timeZone } =
         membership.through === undefined
           ? { endDate: membership.endDate, inDays: false, timeZone: utc }
-          : yield* Effect.map(store.findProject(projectId), (project) => ({
-              endDate: endOfDay(membership.through, membership.timeZone ?? project.timeZone),
-              inDays: true,
-              timeZone: project.timeZone,
-            }))
+          : yield* Effect.gen(function* () {
+              const { through, timeZone: given } = membership
+              const project = yield* store.findProject(projectId)
+              const zone = given ?? (yield* Effect.fromResult(knownZone(project.timeZone)))
+              return { endDate: endOfDay(through, zone), inDays: true, timeZone: project.timeZone }
+            })
       const { at } = context
       const event = changeEvent(services, { ...context, ...membership }, knownEventTypes.granted, {
         project_id: projectId,

@@ -11,6 +11,7 @@ import * as Setting from "../../src/base/setting.ts"
 import { hooksLayer } from "../../src/events/event.ts"
 import { membershipsOptions } from "../../src/memberships/membership-acts.ts"
 import { Memberships } from "../../src/memberships/memberships.ts"
+import { storedTimeZone } from "../../src/memberships/project-settings.ts"
 import { MembershipStore } from "../../src/memberships/store.ts"
 import { test } from "../support/test.ts"
 
@@ -127,6 +128,42 @@ describe("a whole day", () => {
     expect(yield* Effect.flip(other)).toMatchObject({ _tag: "IdempotencyMismatch" })
     // A new zone moves no date.
     expect((yield* find(member)).endDate).toBe(first.endDate)
+  })
+})
+
+describe("a time zone that this runtime does not know", () => {
+  test("must be replaced to count with it, and nothing else fails", function* () {
+    let stored = {}
+    const memberships = yield* membershipsWith((store) => ({
+      find: (...of) => Effect.map(store.find(...of), (found) => ({ ...found, ...stored })),
+      findProject: (...of) =>
+        Effect.map(store.findProject(...of), (found) => ({ ...found, ...stored })),
+    }))
+    stored = { timeZone: storedTimeZone("Mars/Olympus_Mons") }
+    const { countEnds, extend, extendAll, find, grant, import: add } = memberships
+    yield* grant({ ...member, ...january, timeZone: zone })
+    expect((yield* find(member)).through).toBeUndefined()
+    expect(yield* countEnds(project)).toMatchObject({ total: 1 })
+    const month = { ...member, by: "P1M", idempotencyKey: "k1" }
+    const rows = { ...project, memberships: [{ userId: "1", ...january }] }
+    const calls: ReadonlyArray<Effect.Effect<unknown, unknown>> = [
+      grant({ ...member, ...january }),
+      extend({ ...member, ...january }),
+      extend(month),
+      extendAll({ ...project, ...january }),
+      add(rows),
+      countEnds({ ...project, extension: january }),
+    ]
+    for (const call of calls) {
+      expect(yield* Effect.flip(call)).toMatchObject({
+        _tag: "InvalidInput",
+        field: "timeZone",
+        problem: expect.stringContaining("Mars/Olympus_Mons"),
+      })
+    }
+    expect(yield* extend({ ...month, timeZone: zone })).toMatchObject({
+      endDate: Date.UTC(2027, 1, 28, 23),
+    })
   })
 })
 
