@@ -51,11 +51,11 @@ const writeManifest = (folder, tarballs) => {
     manifestOf("docs").devDependencies,
     { vitest: version },
   )
+  // Nobody can install a package that is not published.
   const dependencies = Object.fromEntries(
-    Object.entries(wanted).map(([name, range]) => [
-      name,
-      name in tarballs ? `file:${tarballs[name]}` : range,
-    ]),
+    Object.entries(wanted)
+      .filter(([name, range]) => name in tarballs || !range.startsWith("workspace:"))
+      .map(([name, range]) => [name, name in tarballs ? `file:${tarballs[name]}` : range]),
   )
   writeFileSync(
     join(folder, "package.json"),
