@@ -46,6 +46,13 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
     expect(await json`members grant 3 tomorrow ${p}`).toMatchObject({
       end_date: expect.stringMatching(/T00:00:00\.000Z$/),
     })
+    const before = await json`members get 3 ${p}`
+    expect(await json`members grant 3 never --if-absent ${p}`).toEqual({
+      ...before,
+      created: false,
+    })
+    expect(await print`members grant 4 never --if-absent ${p}`).toMatch(/^created +yes\n/)
+    await print`members end 4 ${p} --yes`
     await print`members grant 3 +30d ${p}`
     expect(await run`members grant 3 +30 ${p}`).toMatchObject(refused(2, "tomorrow, +30d"))
     await print`members end 3 ${p}`

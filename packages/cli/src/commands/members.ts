@@ -160,11 +160,15 @@ const rowOf = ({ metadata, state, user_id, ...end }: Membership) => ({
 /** Makes a call, and prints the membership that it returns. */
 const callAndPrintMember = Effect.fnUntraced(function* (
   project_id: string,
-  operation: (client: Client, options: CallOptions) => Promise<Success<Membership>>,
+  operation: (
+    client: Client,
+    options: CallOptions,
+  ) => Promise<Success<Membership & { readonly created?: boolean }>>,
 ) {
   const { data } = yield* callApi(operation)
   const zone = (yield* jsonFlag) ? undefined : yield* findZone(project_id, data)
-  yield* printRecord(data, ({ kept_day, metadata, state, user_id, ...end }) => ({
+  yield* printRecord(data, ({ created, kept_day, metadata, state, user_id, ...end }) => ({
+    ...(created !== undefined && { created }),
     user_id,
     end_date: wholeEnd(end, zone),
     ...(kept_day !== null && { kept_day }),
@@ -262,6 +266,11 @@ const update = Command.make(
   ]),
 )
 
+const ifAbsent = booleanFlag(
+  "if-absent",
+  "Leaves a user as is who has a membership already, even if it has expired",
+)
+
 const grant = Command.make(
   "grant",
   {
@@ -269,6 +278,7 @@ const grant = Command.make(
     date: endArgument,
     through: throughFlag,
     timeZone: timeZoneFlag,
+    ifAbsent,
     project,
     set,
     reason: commandsReason,
@@ -286,6 +296,7 @@ const grant = Command.make(
           project_id: given.project,
           user_id: given.user,
           ...end_date,
+          ...(given.ifAbsent && { if_absent: true }),
           reason: getOrUndefined(given.reason),
           ...(given.set.length > 0 && { metadata: Object.fromEntries(given.set) }),
         },
@@ -301,6 +312,10 @@ const grant = Command.make(
       description: "Through the last day of 2027",
     },
     { command: "tenure members grant 1001 never --project shop", description: "For life" },
+    {
+      command: "tenure members grant 1001 +14d --if-absent --project shop",
+      description: "A trial, which nobody gets twice",
+    },
   ]),
 )
 
