@@ -83,6 +83,33 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
     ])
   })
 
+  it("a user without a membership is extended with --create, and told to be a member", async () => {
+    await create("absent")
+    const p = ["--project", "absent"]
+    const extend = ["members", "extend", "1", ...p]
+    expect(await run`${extend} 2098-01-31`).toMatchObject({ code: 3 })
+    const january = `Created: through 2098-01-31 (${day("2098-02-01")}, UTC)`
+    expect(await print`${extend} 2098-01-31 --create --dry-run`).toBe(`${january}${dryRun}`)
+    expect(await print`${extend} 2098-01-31 --create`).toBe(`${january}\n`)
+    expect(await print`${extend} +1mo --create`).toBe(
+      `through 2098-01-31 → through 2098-02-28 (${day("2098-03-01")}, UTC)\n`,
+    )
+    const question = `and would end earlier: ${day("2098-01-01")}. Shorten it?`
+    expect(await run`${extend} 2097-12-31 --create`).toMatchObject(refused(2, question))
+    const to = day("2098-03-01")
+    const kept = { created: false, new_end_date: to, previous_end_date: to }
+    expect(await json`${extend} 2097-12-31 --create --never-shorten`).toEqual(kept)
+    expect(await json`members extend 2 2098-02-28 --create ${p}`).toEqual({
+      created: true,
+      new_end_date: to,
+    })
+    expect(await print`members extend 3 +1mo --create ${p}`).toMatch(/^Created: \S+Z\n$/)
+    expect(await lines`members history 3 ${p}`).toMatchObject([{ action: "granted" }])
+    const expecting = await run`${extend} 2098-12-31 --create --expected 2098-02-28`
+    expect(expecting).toMatchObject(refused(2, "leave out --expected"))
+    expect(await run`members extend 1 +1mo --create -p nowhere`).toMatchObject({ code: 3 })
+  })
+
   it("members for life never end, unless a date is set for one or for all", async () => {
     await create("life", ["1", "never"], ["2", "2098-01-01T00:00Z"])
     const p = ["--project", "life"]

@@ -6,7 +6,7 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { callApi } from "../support/api.ts"
+import { type Api, callApi } from "../support/api.ts"
 import { describeDryRun, dryRunFlag, eventsFlag, requireDryRun } from "../support/dry-run.ts"
 import {
   type GivenEnd,
@@ -361,6 +361,19 @@ const expectedOf = Effect.fnUntraced(function* (
   })
 })
 
+const create = booleanFlag(
+  "create",
+  "Makes a user a member who is none, as if a membership ended now",
+)
+
+/** Returns a membership; `undefined` if there is none, and it may be created. */
+const findOrAbsent = (find: Effect.Effect<Success<Membership>, Failure, Api>, mayCreate: boolean) =>
+  Effect.catchIf(
+    Effect.map(find, ({ data }): Membership | undefined => data),
+    ({ code }: Failure) => mayCreate && code === "MEMBERSHIP_NOT_FOUND",
+    () => Effect.undefined,
+  )
+
 const extend = Command.make(
   "extend",
   {
@@ -373,19 +386,26 @@ const extend = Command.make(
     project,
     reason: commandsReason,
     expected,
+    create,
     neverShorten: keepLater,
     dryRun: dryRunFlag,
     events: eventsFlag,
   },
   Effect.fnUntraced(function* (given) {
     yield* requireDryRun(given)
+    if (given.create && Option.isSome(given.expected)) {
+      return yield* usageFailure(
+        "--create is for a user who may be no member: leave out --expected.",
+      )
+    }
     const goal = yield* goalOf(yield* requireGoal(given), given)
     const member = { project_id: given.project, user_id: given.user }
     const find = callApi(({ memberships }, options) => memberships.get(member, options))
-    const { data: found } = yield* find
-    const expected_end_date = Option.isSome(given.expected)
-      ? yield* expectedOf(given.expected.value, found, given.project)
-      : undefined
+    const found = yield* findOrAbsent(find, given.create)
+    const expected_end_date =
+      found !== undefined && Option.isSome(given.expected)
+        ? yield* expectedOf(given.expected.value, found, given.project)
+        : undefined
     const extended = (dry_run: boolean) =>
       callApi(({ memberships }, options) =>
         memberships.extend(
@@ -397,38 +417,43 @@ const extend = Command.make(
             expected_end_date,
             mode: given.neverShorten ? "never_shorten" : undefined,
             dry_run,
+            ...(given.create && { create: true }),
             ...(given.events && { events: true }),
           },
           options,
         ),
       )
-    const before = found.end_date ?? lastEndDate
+    const before = found && (found.end_date ?? lastEndDate)
     /** Returns when the membership ends after an extension, which a dry run does not tell for durations. */
     const endAfter = Effect.fnUntraced(function* (end_date: string) {
-      if (end_date === before) return found
+      if (found !== undefined && end_date === before) return found
       const through = (given.neverShorten || goal.time_zone ? undefined : goal.through) ?? null
       const told = { end_date, through }
       if (given.dryRun) return told
       const { data: now } = yield* Effect.orElseSucceed(find, () => ({ data: told }))
       return now.end_date === end_date ? now : told
     })
-    const describeChange = Effect.fnUntraced(function* ({ new_end_date }: Extended) {
+    const describeChange = Effect.fnUntraced(function* ({ created, new_end_date }: Extended) {
       if (new_end_date === before && before === lastEndDate) return "It never ends, as before"
       const end = yield* endAfter(new_end_date)
       const to = wholeEnd(end, yield* findZone(given.project, end))
+      // Somebody else may create or end it between the two requests.
+      if (created === true) return `Created: ${to}`
+      if (found === undefined || before === undefined) return `Extended: ${to}`
       if (new_end_date === before) return `It ends as before: ${to}`
       return `${end.through === null ? endText(before) : shortEnd(found)} → ${to}`
     })
     const print = Effect.fnUntraced(function* ({ data }: { readonly data: Extended }) {
       const change = (yield* jsonFlag) ? "" : yield* describeChange(data)
-      yield* printResult({ ...data, previous_end_date: found.end_date }, () => [
+      const previous = found && { previous_end_date: found.end_date }
+      yield* printResult({ ...data, ...previous }, () => [
         printable(change),
         ...describeDryRun(given.dryRun, data.events),
       ])
     })
     if (given.dryRun) return yield* print(yield* extended(true))
     // A user who passes the expected date knows it.
-    if (Option.isNone(given.expected) && !(yield* yesFlag)) {
+    if (found && before && Option.isNone(given.expected) && !(yield* yesFlag)) {
       const to = goal.extend ?? (yield* extended(true)).data.new_end_date
       const isShorter = !given.neverShorten && to < before
       const day = found.through === null ? "" : ` (through ${found.through})`
@@ -442,6 +467,10 @@ const extend = Command.make(
   Command.withExamples([
     { command: 'tenure members extend 1001 2027-12-31 --project shop --reason "invoice 117"' },
     { command: "tenure members extend 1001 +1mo --project shop" },
+    {
+      command: "tenure members extend 1001 +1mo --create --project shop",
+      description: "A payment, also of who is no member yet",
+    },
     {
       command:
         "tenure members extend 1001 2027-12-31 --project shop --expected 2026-12-31 --dry-run",
