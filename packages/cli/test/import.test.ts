@@ -122,6 +122,23 @@ describe("an import", () => {
     expect(await run`${command} ${map} ${map}`).toMatchObject({ code: 2 })
   })
 
+  it("counts days in another time zone than that of the project, unless a line has its own", async () => {
+    const { fileWith, json, lines, run } = await begin()
+    const rows = ["1,2098-01-31,", "2,2098-01-31,UTC", "3,2098-01-31T12:00:00.000Z,"]
+    const path = fileWith("zone.csv", "user_id,end_date,time_zone", ...rows)
+    const command = ["members", "import", path, "--time-zone"]
+    const wrong = await run`${command} +01:00`
+    expect(wrong).toMatchObject(refused(2, "--time-zone must be the name of an IANA time zone"))
+    expect(await json`members import ${path}`).toMatchObject({ repeated: 0 })
+    // Another zone is another import.
+    expect(await json`${command} europe/berlin`).toMatchObject({ members: 3, repeated: 0 })
+    expect(await lines`members list`).toMatchObject([
+      { user_id: "1", end_date: "2098-01-31T23:00:00.000Z", through: null },
+      { user_id: "2", end_date: "2098-02-01T00:00:00.000Z", through: "2098-01-31" },
+      { user_id: "3", end_date: "2098-01-31T12:00:00.000Z" },
+    ])
+  })
+
   it("is not repeated, unless it is asked to", async () => {
     const { fileWith, json, print } = await begin()
     const path = fileWith("again.csv", "user_id,end_date", "1,2098-01-01")

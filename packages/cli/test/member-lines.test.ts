@@ -395,6 +395,8 @@ describe("dates", () => {
     const dates = parseDateOrder("DD.MM.YYYY")
     const german = await read("user_id;through\n1;31.01.2098", { dates })
     expect(german).toMatchObject([{ through: "2098-01-31" }])
+    const zoned = [{ ...expected[0], time_zone: "Asia/Tokyo" }, ...expected.slice(1)]
+    expect(plain(await read(text, { timeZone: "Asia/Tokyo" }))).toEqual(zoned)
   })
 
   it("that are instants have no use for a time zone, and null and empty cells say nothing", async () => {

@@ -82,6 +82,8 @@ export interface Reading {
   readonly format?: Format | undefined
   readonly columns?: ColumnNames | undefined
   readonly dates?: DateOrder | undefined
+  /** Of days in lines that name none; by default, the project's. */
+  readonly timeZone?: string | undefined
 }
 
 const noColumns: ColumnNames = new Map()
@@ -130,15 +132,16 @@ type Values = Readonly<Partial<Record<Field, unknown>>>
  */
 const readEnd = (
   { end_date, through, time_zone }: Values,
-  dates: DateOrder | undefined,
+  { dates, timeZone }: Reading,
 ): Result.Result<FileEnd, string> => {
   const dayOf = (text: string) => parseDay(text) ?? dates?.read(text)
+  const zone = isGiven(time_zone) ? asText(time_zone) : timeZone
   const until = (day: string): Result.Result<FileEnd, string> =>
     day === dayForLife
       ? Result.fail(`${day} has no end: write never in end_date for a member for life`)
       : Result.succeed({
           through: day,
-          ...(isGiven(time_zone) && { time_zone: asText(time_zone) }),
+          ...(zone !== undefined && { time_zone: zone }),
         })
   if (isGiven(through)) {
     if (end_date !== undefined && end_date !== "") {
@@ -184,7 +187,7 @@ const lineFromFields = (
   line: number,
   values: Values,
   given: unknown,
-  { dates }: Reading,
+  reading: Reading,
   isGuessed: boolean,
 ): FileLine => {
   const refuse = (problem: string): RejectedLine => ({ _tag: "Refused", line, problem, given })
@@ -195,7 +198,7 @@ const lineFromFields = (
   if (!UserId.is(user_id) || (typeof values.user_id === "number" && values.user_id < 0)) {
     return refuse(`user_id must be ${UserId.expected}`)
   }
-  const end = readEnd(values, dates)
+  const end = readEnd(values, reading)
   if (Result.isFailure(end)) return refuse(end.failure)
   const kept_day = readKeptDay(values.kept_day)
   if (Result.isFailure(kept_day)) return refuse(kept_day.failure)

@@ -18,6 +18,7 @@ import {
   findZone,
   goalArgument,
   goalOf,
+  readZone,
   requireGoal,
   requireOne,
   resolveDay,
@@ -79,6 +80,11 @@ const importMembersCommand = Command.make(
     refused,
     run,
     ...readingFlags,
+    timeZone: timeZoneFlag.pipe(
+      Flag.withDescription(
+        "The IANA time zone of days in the file, unless a line names its own; by default, that of the project",
+      ),
+    ),
     dryRun: dryRunFlag,
     events: eventsFlag,
   },
@@ -87,10 +93,14 @@ const importMembersCommand = Command.make(
     const path = Option.getOrElse(given.refused, () =>
       given.file === "-" ? "import.refused" : `${given.file}.refused`,
     )
+    const timeZone = Option.isNone(given.timeZone)
+      ? undefined
+      : yield* readZone(given.timeZone.value)
+    const reading = yield* readReading(given, getOrUndefined(given.format))
     const importing = yield* Effect.promise(() => import("./members-import.ts"))
     const { done, events, refusals } = yield* importing.runImport({
       ...given,
-      reading: yield* readReading(given, getOrUndefined(given.format)),
+      reading: { ...reading, timeZone },
       refused: path,
     })
     yield* printResult({ ...done, ...(events && { events }) }, () => [
@@ -113,6 +123,10 @@ const importMembersCommand = Command.make(
       command:
         'tenure members import customers.csv --map user_id="Customer no." --dates DD.MM.YYYY --dry-run',
       description: "A file of a spreadsheet, to see what it would do",
+    },
+    {
+      command: "tenure members import members.csv --time-zone Europe/Berlin --project shop",
+      description: "Days that end in Berlin",
     },
     { command: "zcat members.ndjson.gz | tenure members import - --project shop" },
   ]),

@@ -151,7 +151,8 @@ export interface DayPlace {
   readonly timeZone: Option.Option<string>
 }
 
-const readZone = (name: string) => {
+/** Returns a time zone by its name. */
+export const readZone = (name: string) => {
   const zone = parseTimeZone(name)
   return zone === undefined
     ? Effect.fail(usageFailure(`--time-zone must be ${TimeZone.expected}.`))
