@@ -359,6 +359,8 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
     const gently = ["extend-all", "all", "2097-01-01T00:00Z", "--never-shorten"]
     const stay = "Those that end later stay as they are."
     expect(await run`${gently}`).toMatchObject(refused(2, stay))
+    const equal = await run`extend-all all 2098-01-01T00:00Z`
+    expect(equal).toMatchObject(refused(2, "? None would end earlier."))
     await print`${gently} --yes`
     expect(await print`members get 1 --project all`).toContain("2098-01-01")
     await print`extend-all all 2097-01-01T00:00Z --yes`

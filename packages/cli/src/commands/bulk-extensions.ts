@@ -169,9 +169,10 @@ const neverShorten = booleanFlag("never-shorten", "Leaves members that end later
 const laterOf = (change: ChangeOfAll, isNeverShortened: boolean): string => {
   if (isNeverShortened) return "Those that end later stay as they are."
   const { would_shorten = 0 } = change
+  // Those that end later may stay by the server's default.
   const later =
     would_shorten === 0
-      ? "None of them ends later."
+      ? "None would end earlier."
       : `${pluralize(would_shorten, "ends", "end")} later and would be shortened.`
   return [later, ...lifetimesOf(change)].join(" ")
 }

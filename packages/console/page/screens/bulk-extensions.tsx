@@ -46,8 +46,7 @@ export const ExtendAll = ({ onDone, project, zone }: Props & { readonly zone: st
       mustCheck
       check={async (fields) => {
         const { data, total } = await extend(fields, true)
-        const shorter = (data.would_shorten ?? 0).toLocaleString("en")
-        return `${amountOf(total, "membership")} would get this end. ${shorter} of them end later now, and would be shortened.${lifetimesOf(data.would_end_lifetime)}${previewOf(data.events)}`
+        return effectOf(total, data) + previewOf(data.events)
       }}
       run={async (fields) => {
         const { total } = await extend(fields, false)

@@ -215,7 +215,7 @@ it("has days in the project's time zone, and months that count by them", () =>
     await says(page, "Nothing is changed.")
     await press(page, "Extend all")
     await field(page, "through").fill("2030-06-30")
-    await confirm(page, "Dry run", "0 of them end later now")
+    await confirm(page, "Dry run", "0 would end earlier than now")
     await confirm(page, "Extend all", "The new end was set: 1 membership.")
     expect((await client().memberships.get(member)).data).toMatchObject({
       end_date: "2030-06-30T22:00:00.000Z",
@@ -261,7 +261,7 @@ it("extends all members after a dry run of the same date", () =>
     expect(await inDialog(page, "Extend all").isDisabled()).toBe(true)
     await choose(page, "Exact time")
     await field(page, "end").fill("2050-01-01")
-    await confirm(page, "Dry run", "1 of them end later now, and would be shortened.")
+    await confirm(page, "Dry run", "1 would end earlier than now")
     await field(page, "end").fill("2051-01-01")
     expect(await inDialog(page, "Extend all").isDisabled()).toBe(true)
     await inDialog(page, "Dry run").click()

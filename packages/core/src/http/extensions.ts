@@ -142,13 +142,16 @@ const recordData = ({ at, change, id, origin, reason, total, undone }: BulkExten
 })
 
 const extendedMessage = (
-  { by, dryRun, endDate: goal }: Extension,
+  { by, dryRun, endDate: goal, mode, through }: Extension,
   { created = false, endDate }: ExtensionResult,
 ): string => {
   if (dryRun) return dryRunMessage
   if (created) return grant.reply.message
   if (by !== undefined && endDate === lastEndDate)
     return "The membership is for life: nothing was changed."
+  // When the day ends is not known here, because that depends on the project's time zone.
+  if (through !== undefined && mode === "neverShorten")
+    return "The membership was extended, unless it ends later."
   return goal === undefined || endDate === goal
     ? extend.reply.message
     : "The membership ends later: nothing was changed."
