@@ -54,18 +54,30 @@ const Grant = ({ project, zone }: Zoned) => {
       isMain
       run={async (fields) => {
         user = textOf(fields, "user")
-        await api.memberships.grant({
+        const { data } = await api.memberships.grant({
           project_id: project,
           user_id: user,
           ...grantIn(fields),
           reason: givenOf(fields, "reason"),
+          ...(fields.has("absent") && { if_absent: true }),
         })
-        return { message: `${user} is a member.` }
+        return {
+          message:
+            data.created === false
+              ? `${user} has a membership already: nothing was changed.`
+              : `${user} is a member.`,
+        }
       }}
       onDone={() => go("projects", project, "members", user)}
     >
       <TextField label="User" name="user" required maxLength={255} autofocus />
       <EndFields ways={waysTo.grant} zone={zone} />
+      <p>
+        <label>
+          <input type="checkbox" name="absent" /> Only if there is no membership, not even an
+          expired one
+        </label>
+      </p>
       <ReasonField />
     </Action>
   )
