@@ -1,14 +1,23 @@
 /** Falsifies runs, to prove that every check can fail. */
 
-import { announcements, announcementsOf } from "./checks/announcements.ts"
+import { announcements, neededEnds } from "./checks/announcements.ts"
 import { healing, limits, refusals, statuses, waits } from "./checks/answers.ts"
 import { checks } from "./checks/checks.ts"
-import { deletions, deliveries, happened, signatures } from "./checks/deliveries.ts"
+import { delays, deletions, deliveries, owed, signatures } from "./checks/deliveries.ts"
 import { endDates } from "./checks/end-dates.ts"
 import { erasures, events, repetitions } from "./checks/events.ts"
-import { feed, missedBy } from "./checks/feed.ts"
-import { exits, growth, intrusions, logs, revocations, sizes, slots } from "./checks/processes.ts"
-import type { Check, Got, Operation, Run, Sample, State } from "./history.ts"
+import { feed, missedBy, timesIn } from "./checks/feed.ts"
+import {
+  comparedSizes,
+  exits,
+  growth,
+  intrusions,
+  logs,
+  revocations,
+  sizes,
+  slots,
+} from "./checks/processes.ts"
+import type { Arrival, Check, Got, Operation, Reader, Run, Sample, State } from "./history.ts"
 
 /** A way to falsify a run. */
 interface Sabotage {
@@ -87,68 +96,27 @@ const succession = ({ operations, state }: Run) => {
   return wanted(pairs[0])
 }
 
-/** The event that announces a membership's last end. */
-const announcement = (run: Run) =>
-  wanted(
-    announcementsOf(run).find(
-      ({ endDate, event: { projectId }, lead, userId }) =>
-        lead === 0 &&
-        run.state.memberships.some(
-          (one) => one.projectId === projectId && one.userId === userId && one.endDate === endDate,
-        ),
-    ),
-  ).event
+/** The event that announces an end that had to be announced. */
+const announcement = (run: Run) => wanted(neededEnds(run)[0]).event
 
-/** An audit row about somebody who was erased later, and who that was. */
-const erasedRow = (run: Run) => {
-  const granting = run.operations.filter(
-    ({ action, status }) => status === 200 && (action === "grant" || action === "import"),
-  )
-  const rows = run.operations
-    .filter(({ action, status }) => action === "erase" && status === 200)
-    .flatMap(({ projectId, start, userId }) =>
-      granting
-        .flatMap((one) => {
-          const isEarlier = one.end < start && one.projectId === projectId
-          return isEarlier ? [one, ...(one.members ?? [])] : []
-        })
-        .filter((one) => one.userId === userId)
-        .flatMap((one) => run.state.audit.filter(({ to }) => to === one.endDate))
-        .map((row) => ({ row, userId })),
-    )
-  return wanted(rows[0])
-}
-
-/** A notification to a receiver that is well. */
-const arrival = (run: Run) => {
+/** A notification to a webhook whose creation was answered and that is still there. */
+const arrival = (run: Run): { readonly arrival: Arrival; readonly creation: Operation } => {
   const kept = new Set(run.state.webhooks.map(({ url }) => url))
-  return wanted(
-    run.arrivals.find(
-      ({ status, url }) => status === 204 && kept.has(url) && run.manners[url] === "fast",
-    ),
+  const creations = new Map(
+    run.operations
+      .filter(({ webhook }) => webhook !== undefined && kept.has(webhook.url))
+      .map((operation) => [operation.webhook?.url, operation]),
   )
-}
-
-/** A webhook whose receiver is well, for which there is an event. */
-const addressed = (run: Run) => {
-  const kept = new Set(run.state.webhooks.map(({ id }) => id))
-  const changes = happened(run)
-  return wanted(
-    run.operations.find(({ end, projectId, webhook }) => {
-      const isTold = changes.some(
-        ({ event, operation }) => event.projectId === projectId && operation.start > end,
-      )
-      const isFast = webhook !== undefined && run.manners[webhook.url] === "fast"
-      return isTold && isFast && kept.has(webhook.id)
-    })?.webhook,
-  )
+  const found = wanted(run.arrivals.find(({ url }) => creations.has(url)))
+  return { arrival: found, creation: wanted(creations.get(found.url)) }
 }
 
 const spoilReader = (
   run: Run,
   spoil: (got: ReadonlyArray<Got>, middle: Got) => ReadonlyArray<Got>,
+  isFit: (reader: Reader) => boolean = () => true,
 ) => {
-  const reader = wanted(run.readers.find(({ got }) => got.length > 2))
+  const reader = wanted(run.readers.find((one) => one.got.length > 2 && isFit(one)))
   const middle = wanted(reader.got[Math.floor(reader.got.length / 2)])
   return replace(run, "readers", reader, { ...reader, got: spoil(reader.got, middle) })
 }
@@ -222,8 +190,11 @@ export const sabotages: ReadonlyArray<Sabotage> = [
   }),
   ...ways(erasures, {
     "the audit trail names somebody who was erased": (run) => {
-      const { row, userId } = erasedRow(run)
-      return replaceRow(run, "audit", row, { ...row, userId })
+      const { operation, row } = extension(run)
+      const { userId } = operation
+      const named = replaceRow(run, "audit", row, { ...row, userId })
+      const asked = { ...operation, endDate: undefined, requestId: undefined }
+      return withOperations(named, later({ ...asked, action: "erase" }, hour))
     },
   }),
   ...ways(events, {
@@ -253,31 +224,45 @@ export const sabotages: ReadonlyArray<Sabotage> = [
   }),
   ...ways(deliveries, {
     "a delivery stays open": (run) => {
-      const delivery = wanted(run.state.deliveries.find(({ state }) => state === "delivered"))
+      // Those of deleted webhooks may stay open.
+      const kept = new Set(run.state.webhooks.map(({ id }) => id))
+      const delivery = wanted(
+        run.state.deliveries.find(
+          ({ state, webhookId }) => state === "delivered" && kept.has(webhookId),
+        ),
+      )
       return replaceRow(run, "deliveries", delivery, { ...delivery, state: "ready", attempts: 1 })
     },
     "an event has no delivery to a webhook": (run) => {
-      const { id } = addressed(run)
-      const others = run.state.deliveries.filter(({ webhookId }) => webhookId !== id)
-      return { ...run, state: { ...run.state, deliveries: others } }
+      const { eventId, webhookId } = wanted(owed(run)[0])
+      const delivery = run.state.deliveries.find(
+        (one) => one.eventId === eventId && one.webhookId === webhookId,
+      )
+      return replaceRow(run, "deliveries", wanted(delivery))
     },
-    "events reach a receiver late": (run) => ({
-      ...run,
-      arrivals: run.arrivals.map((one) => ({ ...one, at: one.at + hour })),
-    }),
+    "events reach a receiver late": (run) => {
+      wanted(delays(run)[0])
+      return { ...run, arrivals: run.arrivals.map((one) => ({ ...one, at: one.at + hour })) }
+    },
     "deliveries wait for nothing": (run) => ({ ...run, drainedMillis: hour }),
   }),
   ...ways(deletions, {
     "an attempt goes on after a deletion": (run) => {
-      const { end, subject } = find(run, ({ action }) => action === "deleteWebhook")
-      const { webhook } = wanted(run.operations.find((one) => one.webhook?.id === subject))
-      const endless = { ...arrival(run), url: webhook?.url ?? "", at: end - 1, ended: undefined }
-      return { ...run, arrivals: [...run.arrivals, endless] }
+      const { arrival: one, creation } = arrival(run)
+      const subject = creation.webhook?.id
+      const deletion = {
+        ...creation,
+        action: "deleteWebhook",
+        webhook: undefined,
+        subject,
+      } as const
+      const endless = replace(run, "arrivals", one, { ...one, ended: undefined })
+      return withOperations(endless, { ...deletion, status: 200, start: one.at, end: one.at + 1 })
     },
   }),
   ...ways(signatures, {
     "a notification is not signed": (run) => {
-      const one = arrival(run)
+      const { arrival: one } = arrival(run)
       const headers = { ...one.headers, "webhook-signature": "v1,AAAA" }
       return replace(run, "arrivals", one, { ...one, headers })
     },
@@ -293,13 +278,27 @@ export const sabotages: ReadonlyArray<Sabotage> = [
       spoilReader(run, (got, middle) => [...got, { ...middle, eventId: "another" }]),
     "a reader gets an event again that its cursor has passed": (run) =>
       spoilReader(run, (got) => [...got, wanted(got.find(({ isSettled }) => isSettled))]),
-    "a reader gets events in another order": (run) => spoilReader(run, (got) => got.toReversed()),
-    "a reader gets events late": (run) =>
-      spoilReader(run, (got) => got.map((one) => ({ ...one, at: one.at + hour }))),
+    "a reader gets events in another order": (run) => {
+      const times = timesIn(run)
+      // Events that happened at the same time have no order.
+      const isOrdered = ({ got }: Reader) => {
+        const settled = got
+          .filter(({ isSettled }) => isSettled)
+          .flatMap(({ eventId }) => times.get(eventId) ?? [])
+        return settled.some(({ end }) => settled.some(({ start }) => end < start))
+      }
+      return spoilReader(run, (got) => got.toReversed(), isOrdered)
+    },
+    "a reader gets events late": (run) => {
+      const times = timesIn(run)
+      const isTimed = ({ got }: Reader) => got.some(({ eventId }) => times.has(eventId))
+      return spoilReader(run, (got) => got.map((one) => ({ ...one, at: one.at + hour })), isTimed)
+    },
   }),
   ...ways(slots, {
     "a key has eleven connections": (run) => {
-      const crowd = Array.from({ length: 11 }, () => wanted(run.connections[0]))
+      const one = wanted(run.connections.find(({ from, to }) => to > from))
+      const crowd = Array.from({ length: 11 }, () => one)
       return { ...run, connections: [...run.connections, ...crowd] }
     },
   }),
@@ -355,13 +354,13 @@ export const sabotages: ReadonlyArray<Sabotage> = [
   }),
   ...ways(logs, {
     "a log contains an API key": (run) => {
-      const [secret] = Object.values(run.secrets)
+      const secret = wanted(Object.values(run.secrets)[0])
       return { ...run, logs: [...run.logs, { process: "s1", text: `{"token":"${secret}"}` }] }
     },
   }),
   ...ways(sizes, {
     "memory grows": (run) => {
-      const size = wanted(run.sizes[0])
+      const size = wanted(comparedSizes(run)[0])
       return replace(run, "sizes", size, { ...size, after: { ...size.after, bytes: 2 ** 33 } })
     },
   }),
@@ -406,24 +405,23 @@ export const spoil = (check: Check, run: Run): ReadonlyArray<readonly [name: str
     return by === undefined ? [] : [[one.name, by] as const]
   })
 
-/**
- * Names the falsifications that were missed in some run or never caught,
- * and the checks that nothing falsifies.
- */
-export const uncaught = (
-  outcomes: ReadonlyArray<ReadonlyMap<string, Outcome>>,
-): ReadonlyArray<string> => [
+/** What each falsification led to in a run, by name. */
+export type Outcomes = ReadonlyMap<string, Outcome>
+
+/** Falsifies a run in every way. */
+export const sabotage = (run: Run): Outcomes =>
+  new Map(sabotages.map((one) => [one.name, outcomeOf(one, run)]))
+
+/** Names the falsifications that were missed in a run. */
+export const missedIn = (outcomes: Outcomes): ReadonlyArray<string> =>
+  [...outcomes].flatMap(([name, outcome]) => (outcome === "missed" ? [name] : []))
+
+/** Names the falsifications for which no run had anything, and the checks that nothing falsifies. */
+export const untried = (outcomes: ReadonlyArray<Outcomes>): ReadonlyArray<string> => [
   ...sabotages
-    .filter(({ name }) => {
-      const seen = new Set(outcomes.map((of) => of.get(name)))
-      return seen.has("missed") || !seen.has("caught")
-    })
+    .filter(({ name }) => outcomes.every((of) => of.get(name) === "nothing"))
     .map(({ name }) => name),
   ...checks
     .filter((check) => !sabotages.some((one) => one.check === check))
     .map(({ name }) => name),
 ]
-
-/** Falsifies a run in every way. */
-export const sabotage = (run: Run): ReadonlyMap<string, Outcome> =>
-  new Map(sabotages.map((one) => [one.name, outcomeOf(one, run)]))

@@ -170,7 +170,8 @@ const findWrong = (
 const refOf = (projectId: string, userId: string, endDate: number): string =>
   `${projectId} ${userId} ${endDate}`
 
-const find = (run: Run): ReadonlyArray<Finding> => {
+/** Returns the periods that are judged, with what announced them, and what announces a date that nobody set. */
+const judgedIn = (run: Run) => {
   // Events about somebody who is erased have no user.
   const erased = erasedOf(run)
   const isKnown = (projectId: string, userId: string | null): boolean =>
@@ -192,14 +193,28 @@ const find = (run: Run): ReadonlyArray<Finding> => {
   const restored = new Set(
     [...periods].flatMap(([ref, { first }]) => (first.row.action === "bulk_undone" ? [ref] : [])),
   )
-  const unknown = Object.entries(made).flatMap(([ref, all]) => (periods.has(ref) ? [] : all))
+  return {
+    unknown: Object.entries(made).flatMap(([ref, all]) => (periods.has(ref) ? [] : all)),
+    judged: [...periods].flatMap(([ref, period]) =>
+      restored.has(ref) ? [] : [{ period, all: made[ref] ?? [] }],
+    ),
+  }
+}
+
+/** Returns the announcements of ends that had to be made. */
+export const neededEnds = (run: Run): ReadonlyArray<Announcement> =>
+  judgedIn(run).judged.flatMap(({ all, period }) =>
+    isNeeded(run, period, 0) ? all.filter(({ lead }) => lead === 0) : [],
+  )
+
+const find = (run: Run): ReadonlyArray<Finding> => {
+  const { judged, unknown } = judgedIn(run)
   return [
     ...unknown.map((one) => ({ text: `${textOf(one)}, which nobody set`, at: one.at })),
-    ...[...periods].flatMap(([ref, period]) => {
-      if (restored.has(ref)) return []
-      const all = made[ref] ?? []
-      return [...findMissing(run, period, all), ...findWrong(run, period, all)]
-    }),
+    ...judged.flatMap(({ all, period }) => [
+      ...findMissing(run, period, all),
+      ...findWrong(run, period, all),
+    ]),
   ]
 }
 

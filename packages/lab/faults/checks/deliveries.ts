@@ -120,6 +120,26 @@ export const announced = (run: Run): ReadonlyArray<Happened> =>
     operation: { start: at, end: deadline(run, at, announcedMillis) },
   }))
 
+const changesIn = (run: Run): ReadonlyArray<Happened> => [...happened(run), ...announced(run)]
+
+/** Returns each event with each webhook that was there when it happened. */
+export const owed = (
+  run: Run,
+  webhooks: ReadonlyArray<Known> = knownWebhooks(run),
+  changes: ReadonlyArray<Happened> = changesIn(run),
+) => {
+  const byProject = groupBy(webhooks, ({ projectId }) => projectId)
+  return changes.flatMap(({ event, operation }) =>
+    (byProject[event.projectId] ?? [])
+      .filter(
+        ({ from, to, url }) =>
+          // A receiver that is gone gets nothing more.
+          run.manners[url] !== "gone" && from < operation.start && to > operation.end,
+      )
+      .map(({ id }) => ({ eventId: event.id, webhookId: id, answered: operation.end })),
+  )
+}
+
 /** Finds events that have no delivery to a webhook that was there. */
 const findUnaddressed = (
   run: Run,
@@ -129,19 +149,12 @@ const findUnaddressed = (
   const addressed = new Set(
     run.state.deliveries.map(({ eventId, webhookId }) => `${eventId} ${webhookId}`),
   )
-  const byProject = groupBy(webhooks, ({ projectId }) => projectId)
-  return changes.flatMap(({ event, operation }) =>
-    (byProject[event.projectId] ?? [])
-      .filter(
-        ({ from, id, to, url }) =>
-          // A receiver that is gone gets nothing more.
-          run.manners[url] !== "gone" &&
-          from < operation.start &&
-          to > operation.end &&
-          !addressed.has(`${event.id} ${id}`),
-      )
-      .map(({ id }) => ({ text: `${event.id} has no delivery to ${id}`, at: operation.end })),
-  )
+  return owed(run, webhooks, changes)
+    .filter(({ eventId, webhookId }) => !addressed.has(`${eventId} ${webhookId}`))
+    .map(({ answered, eventId, webhookId }) => ({
+      text: `${eventId} has no delivery to ${webhookId}`,
+      at: answered,
+    }))
 }
 
 /** When each event first arrived at each receiver. */
@@ -215,7 +228,7 @@ const findSlow = ({ backlog, drainedMillis, slackMillis }: Run): ReadonlyArray<F
 
 const find = (run: Run): ReadonlyArray<Finding> => {
   const webhooks = knownWebhooks(run)
-  const changes = [...happened(run), ...announced(run)]
+  const changes = changesIn(run)
   const urls = urlsOf(webhooks)
   return [
     ...findUnended(run, urls),

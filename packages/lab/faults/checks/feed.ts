@@ -98,14 +98,16 @@ const judges: ReadonlyArray<Judge> = [
   findLate,
 ]
 
+/** Returns when each event's change was requested and answered, if that is known. */
+export const timesIn = (run: Run): ReadonlyMap<string, Happened["operation"]> =>
+  new Map(
+    [...happened(run), ...announced(run)].map(({ event, operation }) => [event.id, operation]),
+  )
+
 export const feed: Check = {
   name: "readers of the feed get every event",
   find: (run) => {
-    const operations = new Map(
-      [...happened(run), ...announced(run)].map(
-        ({ event, operation }) => [event.id, operation] as const,
-      ),
-    )
+    const operations = timesIn(run)
     return run.readers.flatMap((reader) =>
       judges.flatMap((judge) => judge(reader, run, operations)),
     )

@@ -1,7 +1,7 @@
 /** What servers hold, in connections, memory and files, and what they leave behind when they end. */
 
 import { groupBy } from "effect/Array"
-import type { Check, Connection, Finding, Holding, Sample, Size } from "../history.ts"
+import type { Check, Connection, Finding, Holding, Run, Sample, Size } from "../history.ts"
 import { deadline } from "../trouble.ts"
 
 const maxPerKey = 10
@@ -127,18 +127,18 @@ const leastMillis = 1_200_000
 
 const isJudged = (life: Life): boolean => ageOf(life) >= leastMillis
 
-/** Checks sizes. What has run for long is judged by its growth. */
+/** Returns the sizes that are compared. What has run for long is judged by its growth. */
+export const comparedSizes = ({ samples, sizes: all }: Run): ReadonlyArray<Size> => {
+  const last = new Map(livesOf(samples).map((life) => [life.process, life]))
+  return all.filter(({ process }) => {
+    const life = last.get(process)
+    return life === undefined || !isJudged(life)
+  })
+}
+
 export const sizes: Check = {
   name: "memory and handles stay flat",
-  find: ({ samples, sizes: all }) => {
-    const last = new Map(livesOf(samples).map((life) => [life.process, life]))
-    return grownAmong(
-      all.filter(({ process }) => {
-        const life = last.get(process)
-        return life === undefined || !isJudged(life)
-      }),
-    )
-  },
+  find: (run) => grownAmong(comparedSizes(run)),
 }
 
 /** What is judged in a sample, and by how much it may grow from the middle third of a life to its last. */

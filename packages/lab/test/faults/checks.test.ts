@@ -1,11 +1,10 @@
 import { describe, expect, it } from "vitest"
 import { announcements } from "../../faults/checks/announcements.ts"
 import { healing, limits, refusals, waits } from "../../faults/checks/answers.ts"
-import { checks, violationsOf } from "../../faults/checks/checks.ts"
+import { violationsOf } from "../../faults/checks/checks.ts"
 import { deletions, deliveries } from "../../faults/checks/deliveries.ts"
 import { endDates } from "../../faults/checks/end-dates.ts"
 import type { Check, Fault, Operation, Run } from "../../faults/history.ts"
-import { outcomeOf, sabotage, sabotages, uncaught } from "../../faults/sabotage.ts"
 import { begin, dateOf, soundRun } from "./sound-run.ts"
 
 /** Expects that a check finds nothing in a run, or so many violations. */
@@ -40,27 +39,6 @@ const operation = (second: number, fields: Partial<Operation>): Operation => {
 
 it("nothing is wrong in a sound run", () => {
   expect(violationsOf(soundRun)).toEqual([])
-})
-
-describe("what is falsified is caught:", () => {
-  it.each(sabotages)("$name", (one) => {
-    expect(outcomeOf(one, soundRun)).toBe("caught")
-  })
-
-  it("a repetition is not falsified if the first answer was lost", () => {
-    const operations = soundRun.operations.map((one) =>
-      one.idempotencyKey !== undefined && one.status === 200 && one.isReplayed !== true
-        ? { ...one, status: 0 }
-        : one,
-    )
-    const repetition = sabotages.find(({ name }) => name === "a repetition is carried out again")
-    expect(repetition && outcomeOf(repetition, { ...soundRun, operations })).toBe("nothing")
-  })
-
-  it("every check has a falsification", () => {
-    expect(uncaught([sabotage(soundRun)])).toEqual([])
-    expect(checks.map(({ name }) => name)).toHaveLength(21)
-  })
 })
 
 describe("a fault excuses", () => {
