@@ -20,6 +20,12 @@ const asking =
     claim: (options) => claim(change(options)),
   })
 
+/** Asks for a lease that is so many milliseconds longer. */
+const longer = (millis: number) => (options: ClaimOptions) => ({
+  ...options,
+  leaseMillis: options.leaseMillis + millis,
+})
+
 const settling =
   (change: (settlement: AttemptResult) => AttemptResult) =>
   ({ settle }: Store): Partial<Store> => ({
@@ -73,9 +79,24 @@ export const wrongOutboxes = wrongStores("Outbox", Outbox, {
     claim: (options) =>
       Effect.map(right.claim(options), (claimed) => ({ ...claimed, nextDueMillis: undefined })),
   }),
-  "returns a delivery again after its lease, and only the new claim can settle it": asking(
-    (options) => ({ ...options, leaseMillis: 10 ** 9 }),
-  ),
+  "returns a delivery again after its lease, and only the new claim can settle it": {
+    "holds it for longer": asking(longer(1)),
+    "returns it earlier": asking(longer(-500)),
+  },
+  "returns the time until the next delivery is due": {
+    "holds it for longer": asking(longer(1)),
+    "returns it earlier": asking(longer(-500)),
+    "forgets half a retry": settling((settlement) =>
+      settlement._tag === "Retry"
+        ? { ...settlement, delayMillis: settlement.delayMillis / 2 }
+        : settlement,
+    ),
+    "retries later": settling((settlement) =>
+      settlement._tag === "Retry"
+        ? { ...settlement, delayMillis: settlement.delayMillis + 1 }
+        : settlement,
+    ),
+  },
   "counts none of them towards the limit of the project, of which half must be left": asking(
     (options) => ({ ...options, ahead: new Map() }),
   ),

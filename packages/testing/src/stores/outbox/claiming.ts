@@ -6,7 +6,7 @@ import { type Claim, type StoredWebhook, webhookRatePolicy } from "@tenure/core/
 import * as Effect from "effect/Effect"
 import { event, context, p1, p2 } from "../../support/fixtures.ts"
 import type { StoreTests } from "../declare.ts"
-import { addWebhook, at, expectFailure, firstOf, idsOf, times } from "../steps.ts"
+import { addWebhook, at, expectFailure, firstOf, hour, idsOf, times } from "../steps.ts"
 import {
   claim,
   claimedIds,
@@ -24,6 +24,7 @@ import {
   settle,
   settleAll,
   statesOf,
+  stopwatch,
   theClaim,
   updateWebhook,
   webhookIdsOf,
@@ -210,12 +211,16 @@ const leaseTests = ({ advance, test }: StoreTests): void => {
   test("returns a delivery again after its lease, and only the new claim can settle it", function* () {
     const { outbox, webhook } = yield* preparedWebhook
     yield* outbox.publish(event(p1))
+    const passed = stopwatch()
     const first = yield* theClaim
-    yield* advance(leaseMillis - 10_000)
-    expect(yield* claims()).toEqual([])
-    yield* advance(10_000)
+    const left = 200
+    yield* advance(leaseMillis - left)
+    const early = yield* claims()
+    // On a slow machine, the rest of the lease may have passed meanwhile.
+    if (early.length > 0) expect(passed()).toBeGreaterThan(left)
+    else yield* advance(left)
     expect(yield* settle(first, delivered)).toBe("Lapsed")
-    const second = yield* theClaim
+    const second = early[0] ?? (yield* theClaim)
     expect(second).toMatchObject({ event: first.event, attemptNumber: 2 })
     expect(yield* settle(first, delivered)).toBe("Lapsed")
     expect(yield* settle(second, delivered)).toBe("Settled")
@@ -227,12 +232,20 @@ const leaseTests = ({ advance, test }: StoreTests): void => {
     const nextDue = Effect.map(claim(), ({ nextDueMillis }) => nextDueMillis)
     expect(yield* nextDue).toBeUndefined()
     yield* outbox.publish(event(p1))
-    const one = yield* theClaim
-    expect(yield* nextDue).toBeGreaterThan(leaseMillis - 10_000)
-    expect(yield* nextDue).toBeLessThanOrEqual(leaseMillis)
-    yield* settle(one, retry(10_000))
-    expect(yield* nextDue).toBeGreaterThan(0)
-    expect(yield* nextDue).toBeLessThanOrEqual(10_000)
+    /** Expects that a delivery is due so long after some steps, which themselves take a while. */
+    const expectDue = Effect.fnUntraced(function* <A, E, R>(
+      asked: number,
+      steps: Effect.Effect<A, E, R>,
+    ) {
+      const passed = stopwatch()
+      const result = yield* steps
+      const due = yield* nextDue
+      expect(due).toBeLessThanOrEqual(asked)
+      expect(due).toBeGreaterThanOrEqual(asked - passed())
+      return result
+    })
+    const one = yield* expectDue(leaseMillis, theClaim)
+    yield* expectDue(hour, settle(one, retry(hour)))
   })
 }
 
