@@ -325,7 +325,11 @@ it.effect("full buckets are deleted in a schema without limits of its own, such 
     })
     yield* TestClock.adjust("1 minute")
     const left = sql(`SELECT id FROM ${schema}.rate_limit_buckets ORDER BY id`)
-    const rows = yield* Effect.repeat(left, { until: (found) => found.length <= 2 })
+    const rows = yield* Effect.repeat(left, {
+      until: (found) => found.length <= 2,
+      schedule: Schedule.spaced("10 millis"),
+      times: 1000,
+    }).pipe(TestClock.withLive)
     expect(rows).toEqual([{ id: "key:bursts" }, { id: "webhook:later" }])
   }).pipe(Effect.provide(clientLayer())),
 )
