@@ -1,16 +1,9 @@
-import { memory } from "@tenure/memory"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
 import { describe, expect } from "vitest"
-import * as Setting from "../../src/base/setting.ts"
-import { hooksLayer } from "../../src/events/event.ts"
-import { membershipsOptions } from "../../src/memberships/membership-acts.ts"
 import { MembershipNotFound } from "../../src/memberships/membership.ts"
-import { Memberships } from "../../src/memberships/memberships.ts"
-import { MembershipStore } from "../../src/memberships/store.ts"
+import { membershipsAt } from "../support/memberships.ts"
 import { test } from "../support/test.ts"
 
 const project = { projectId: "p1" }
@@ -21,33 +14,7 @@ const tonight = Date.UTC(2026, 0, 31, 23)
 const in2027 = Date.UTC(2027, 0, 1)
 const in2028 = Date.UTC(2028, 0, 1)
 
-type Store = MembershipStore["Service"]
-
-/** Memberships with the project `p1` in Berlin, and their events. A test may change the store. */
-const membershipsWith = Effect.fnUntraced(function* (
-  change: (store: Store) => Partial<Store>,
-  options?: object,
-) {
-  yield* TestClock.setTime(now)
-  const bodies: Array<string> = []
-  const onEvent = ({ body }: { readonly body: string }) => void bodies.push(body)
-  const store = Layer.effect(
-    MembershipStore,
-    Effect.map(MembershipStore, (own) => ({ ...own, ...change(own) })),
-  )
-  const services = yield* Layer.build(
-    Memberships.layer(Setting.parse(membershipsOptions, options ?? {})).pipe(
-      Layer.provide(Layer.provide(store, memory())),
-      Layer.provide(hooksLayer({ onEvent })),
-    ),
-  )
-  const memberships = Context.get(services, Memberships)
-  yield* memberships.createProject("p1")
-  yield* memberships.updateProject({ ...project, timeZone: "Europe/Berlin" })
-  return { ...memberships, told: () => bodies.map((body) => JSON.parse(body)) }
-})
-
-const opened = membershipsWith(() => ({}))
+const { membershipsWith, opened } = membershipsAt(now, "Europe/Berlin")
 
 const iso = (endDate: number): string => new Date(endDate).toISOString()
 

@@ -1,18 +1,11 @@
 /** Whole days and months in process: what the suites of stores and adapters do not see. */
 
-import { memory } from "@tenure/memory"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
 import { describe, expect } from "vitest"
-import * as Setting from "../../src/base/setting.ts"
-import { hooksLayer } from "../../src/events/event.ts"
-import { membershipsOptions } from "../../src/memberships/membership-acts.ts"
-import { Memberships } from "../../src/memberships/memberships.ts"
 import { storedTimeZone } from "../../src/memberships/project-settings.ts"
-import { MembershipStore } from "../../src/memberships/store.ts"
+import { membershipsAt } from "../support/memberships.ts"
 import { test } from "../support/test.ts"
 
 const project = { projectId: "p1" }
@@ -20,28 +13,8 @@ const member = { ...project, userId: "1001" }
 const zone = "Europe/Berlin"
 const january = { through: "2027-01-31" }
 
-type Store = MembershipStore["Service"]
-
-/** Memberships on 10 January 2027 at 10:00 in Berlin, with a project there. A test may change the store. */
-const membershipsWith = Effect.fnUntraced(function* (change: (store: Store) => Partial<Store>) {
-  yield* TestClock.setTime(Date.UTC(2027, 0, 10, 9))
-  const store = Layer.effect(
-    MembershipStore,
-    Effect.map(MembershipStore, (own) => ({ ...own, ...change(own) })),
-  )
-  const services = yield* Layer.build(
-    Memberships.layer(Setting.parse(membershipsOptions)).pipe(
-      Layer.provide(Layer.provide(store, memory())),
-      Layer.provide(hooksLayer({ onEvent: undefined })),
-    ),
-  )
-  const memberships = Context.get(services, Memberships)
-  yield* memberships.createProject("p1")
-  yield* memberships.updateProject({ ...project, timeZone: zone })
-  return memberships
-})
-
-const opened = membershipsWith(() => ({}))
+// 10:00 in Berlin.
+const { membershipsWith, opened } = membershipsAt(Date.UTC(2027, 0, 10, 9), zone)
 
 const iso = (instant: number): string => new Date(instant).toISOString()
 

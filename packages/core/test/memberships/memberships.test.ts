@@ -1,18 +1,12 @@
-import { memory } from "@tenure/memory"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
 import { describe, expect } from "vitest"
 import type { OriginInput } from "../../src/base/change-context.ts"
-import * as Setting from "../../src/base/setting.ts"
-import { hooksLayer } from "../../src/events/event.ts"
 import type { EndDateInput } from "../../src/memberships/end-date.ts"
-import { membershipsOptions } from "../../src/memberships/membership-acts.ts"
 import { type Member, MoveConflict, ProjectConflict } from "../../src/memberships/membership.ts"
-import { Memberships } from "../../src/memberships/memberships.ts"
-import { MembershipStore } from "../../src/memberships/store.ts"
+import type { Memberships } from "../../src/memberships/memberships.ts"
+import { membershipsAt } from "../support/memberships.ts"
 import { test } from "../support/test.ts"
 
 const project = { projectId: "p1" }
@@ -22,42 +16,7 @@ const in2026 = Date.UTC(2026, 0, 1)
 const in2027 = Date.UTC(2027, 0, 1)
 const in2028 = Date.UTC(2028, 0, 1)
 
-type Store = MembershipStore["Service"]
-
-/** Memberships in 2026 with the project `p1`, and their events. A test may change the store. */
-const membershipsWith = Effect.fnUntraced(function* (
-  change: (store: Store) => Partial<Store>,
-  options?: object,
-) {
-  yield* TestClock.setTime(in2026)
-  const bodies: Array<string> = []
-  const ids: Array<string> = []
-  const onEvent = (event: { readonly id: string; readonly body: string }) => {
-    ids.push(event.id)
-    bodies.push(event.body)
-  }
-  const store = Layer.effect(
-    MembershipStore,
-    Effect.map(MembershipStore, (own) => ({ ...own, ...change(own) })),
-  )
-  const services = yield* Layer.build(
-    Memberships.layer(Setting.parse(membershipsOptions, options ?? {})).pipe(
-      Layer.provide(Layer.provide(store, memory())),
-      Layer.provide(hooksLayer({ onEvent })),
-    ),
-  )
-  const memberships = Context.get(services, Memberships)
-  yield* memberships.createProject("p1")
-  return {
-    ...memberships,
-    memberships,
-    bodies,
-    ids,
-    told: () => bodies.map((body) => JSON.parse(body)),
-  }
-})
-
-const opened = membershipsWith(() => ({}))
+const { membershipsWith, opened } = membershipsAt(in2026)
 
 describe("a move", () => {
   const moving = { ...member, to, reason: "signed up" }
