@@ -78,6 +78,10 @@ export const makeReading = Effect.gen(function* () {
     return accounts.length > 0 ? rows : yield* new ProjectNotFound({ projectId })
   })
 
+  /** The end date of what ended this long ago, in milliseconds. */
+  const endedFor = (millis: number) =>
+    sql`statement_timestamp() - ${millis}::float8 * interval '1 millisecond'`
+
   const isSubscribed = (projectId: ProjectId, userId: UserId) =>
     Effect.map(
       database.run(sql`
@@ -128,7 +132,7 @@ export const makeReading = Effect.gen(function* () {
     previewUndo: (projectId, { bulkExtensionId }) => findBulkExtension(projectId, bulkExtensionId),
 
     previewBulkExtension: Effect.fnUntraced(function* (projectId, bulk) {
-      yield* findProject(projectId)
+      const activeAfter = endedFor((yield* findProject(projectId)).grace)
       const preview = sql`
         SELECT customer, paid_until, ${dateAfter(sql, bulk)} AS would_end
         FROM subscriptions WHERE account = ${projectId}
@@ -136,7 +140,7 @@ export const makeReading = Effect.gen(function* () {
       const [counts] = yield* database.run(sql<Omit<BulkPreview, "examples">>`
         SELECT count(*)::integer AS total,
                count(*) FILTER (WHERE would_end < paid_until)::integer AS shortened,
-               count(*) FILTER (WHERE paid_until <= now() AND would_end > now())::integer AS reactivated,
+               count(*) FILTER (WHERE paid_until <= ${activeAfter} AND would_end > ${activeAfter})::integer AS reactivated,
                count(*) FILTER (WHERE paid_until < would_end AND would_end = ${lastDate})::integer AS capped,
                count(*) FILTER (WHERE paid_until = ${lastDate} AND would_end < paid_until)::integer
                  AS "lifetimesEnded"
@@ -176,11 +180,11 @@ export const makeReading = Effect.gen(function* () {
     }),
 
     countEnds: Effect.fnUntraced(function* (projectId, { change, days }) {
-      const { timeZone } = yield* findProject(projectId)
+      const project = yield* findProject(projectId)
       const [clock] = yield* database.run(sql<{ readonly now: Date }>`
         SELECT date_trunc('milliseconds', statement_timestamp()) AS now
       `)
-      const cells = endCellsAt({ days }, clock?.now.getTime() ?? 0, timeZone)
+      const cells = endCellsAt({ days }, clock?.now.getTime() ?? 0, project)
       const bounds = `{${cells.bounds.join(",")}}`
       const starts = `{${dayStartsOf(cells).join(",")}}`
       const endDate = change === undefined ? sql`paid_until` : dateAfter(sql, change)
@@ -205,6 +209,15 @@ export const makeReading = Effect.gen(function* () {
       })
     }),
 
+    countEndedBetween: Effect.fnUntraced(function* (projectId, { from, to }) {
+      yield* findProject(projectId)
+      const [row] = yield* database.run(sql<{ readonly subscriptions: number }>`
+        SELECT count(*)::integer AS subscriptions FROM subscriptions
+        WHERE account = ${projectId} AND paid_until <= ${endedFor(from)} AND paid_until > ${endedFor(to)}
+      `)
+      return row?.subscriptions ?? 0
+    }),
+
     find: Effect.fnUntraced(function* (projectId, userId) {
       const [row] = yield* database.run(sql<Subscription>`
         SELECT customer, paid_until, in_days, kept_day, metadata FROM subscriptions
@@ -221,7 +234,8 @@ export const makeReading = Effect.gen(function* () {
     }),
 
     list: Effect.fnUntraced(function* (projectId, { after, limit, only, prefix, userIds }) {
-      const isActive = sql`paid_until > ${new Date(only?.at ?? 0)}`
+      const project = yield* findProject(projectId)
+      const isActive = sql`paid_until > ${new Date((only?.at ?? 0) - project.grace)}`
       const inState =
         only === undefined ? sql`true` : only.state === "active" ? isActive : sql`NOT ${isActive}`
       const isAsked = userIds === undefined ? sql`true` : sql.in("customer", userIds)
@@ -232,12 +246,11 @@ export const makeReading = Effect.gen(function* () {
         ORDER BY customer
         LIMIT ${limit}
       `)
-      const found = yield* database.run(orMissing(projectId, rows))
-      const project = yield* findProject(projectId)
-      return found.map((row) => toMembership(project, row))
+      return rows.map((row) => toMembership(project, row))
     }),
 
     listEnding: Effect.fnUntraced(function* (projectId, { after, before, limit }) {
+      const project = yield* findProject(projectId)
       const place = after && positionOfCursor(after)
       // A cursor that a client made up begins the list.
       const isAfter =
@@ -246,15 +259,13 @@ export const makeReading = Effect.gen(function* () {
           : sql`(paid_until, customer) > (${toDate(place.endDate)}, ${place.userId})`
       const rows = yield* database.run(sql<Subscription>`
         SELECT customer, paid_until, in_days, kept_day, metadata FROM subscriptions
-        WHERE account = ${projectId} AND paid_until > statement_timestamp()
+        WHERE account = ${projectId} AND paid_until > ${endedFor(project.grace)}
           AND paid_until < ${toDate(before)} AND ${isAfter}
         ORDER BY paid_until, customer
         LIMIT ${limit + 1}
       `)
-      const found = yield* database.run(orMissing(projectId, rows))
-      const project = yield* findProject(projectId)
       return endingPage(
-        found.map((row) => toMembership(project, row)),
+        rows.map((row) => toMembership(project, row)),
         limit,
       )
     }),

@@ -64,7 +64,7 @@ export const toDate = (endDate: EndDate | undefined): string | null => {
 }
 
 export const toMembership = (
-  { id, timeZone }: Pick<ProjectSummary, "id" | "timeZone">,
+  { grace, id, timeZone }: Pick<ProjectSummary, "grace" | "id" | "timeZone">,
   { customer, in_days, kept_day, metadata, paid_until }: Subscription,
 ): Membership => ({
   projectId: id,
@@ -74,6 +74,7 @@ export const toMembership = (
   keptDay: kept_day ?? undefined,
   metadata: metadataFromJson(metadata),
   timeZone,
+  grace,
 })
 
 export const toAuditRow = (projectId: ProjectId, row: ChangeRow): AuditRow => ({

@@ -87,7 +87,7 @@ export interface AuditRow {
   readonly key_name: string | null
   readonly request_id: string | null
   readonly reason: string | null
-  /** The action; `bulk_lengthened` has left memberships with a later end date, `bulk_undone` has undone a bulk extension, `moved` has moved the membership to or from another user id, `updated` has changed metadata, and `expiring` and `expired` announce the date. */
+  /** The action; `bulk_lengthened` has left memberships with a later end date, `bulk_undone` has undone a bulk extension, `moved` has moved the membership to or from another user id, `updated` has changed metadata, and `expiring`, `overdue` and `expired` announce the date. */
   readonly action:
     | "granted"
     | "imported"
@@ -100,6 +100,7 @@ export interface AuditRow {
     | "moved"
     | "updated"
     | "expiring"
+    | "overdue"
     | "expired"
     | "person_erased"
     | "webhook_created"
@@ -194,6 +195,25 @@ export interface BulkExtensionUndoing {
   }>
 }
 
+export interface ChangedProject {
+  /** The project's id. */
+  readonly id: string
+  /** The membership count, including expired ones. */
+  readonly memberships: number
+  /** The webhook count. */
+  readonly webhooks: number
+  /** The last date all memberships were extended to. */
+  readonly last_bulk_end_date: string | null
+  /** The IANA time zone in which whole days begin and end. */
+  readonly time_zone: string
+  /** For how long memberships are still active after their end dates; null for none. */
+  readonly grace: string | null
+  /** After a dry run: the number of expired memberships that would be active again. */
+  readonly would_reactivate?: number
+  /** After a dry run: the number of active memberships that would be expired. */
+  readonly would_expire?: number
+}
+
 export interface Delivery {
   /** A UUID. */
   readonly event_id: string
@@ -224,7 +244,10 @@ export interface EndCounts {
   /** A time in UTC, with milliseconds. */
   readonly at: string
   readonly total: number
+  /** Memberships that end later, or are in grace. */
   readonly active: number
+  /** Active memberships in grace: their end date is over. */
+  readonly overdue: number
   readonly expired: number
   /** Memberships ending on the day in `at`, including already ended ones. */
   readonly ends_today: number
@@ -286,8 +309,10 @@ export interface Granted {
   readonly through: string | null
   /** The day that months count with, if the end date does not tell it: 30 after 30 January and a month. */
   readonly kept_day: number | null
-  /** Whether the end date is over. */
+  /** Whether the membership has expired: its end date is over, and so is the project's grace. */
   readonly state: "active" | "expired"
+  /** When it expires, if its end date is over, and it is still active by the project's grace. */
+  readonly grace_until: string | null
   /** A membership's metadata: an object with at most 16 texts by name. Texts have 1 to 255 characters. Names have 1 to 40 letters, digits and _.-, a letter first. */
   readonly metadata: Readonly<Record<string, string>>
   /** After a grant with `if_absent`: whether the membership was created, and not left as it was. */
@@ -352,8 +377,10 @@ export interface Membership {
   readonly through: string | null
   /** The day that months count with, if the end date does not tell it: 30 after 30 January and a month. */
   readonly kept_day: number | null
-  /** Whether the end date is over. */
+  /** Whether the membership has expired: its end date is over, and so is the project's grace. */
   readonly state: "active" | "expired"
+  /** When it expires, if its end date is over, and it is still active by the project's grace. */
+  readonly grace_until: string | null
   /** A membership's metadata: an object with at most 16 texts by name. Texts have 1 to 255 characters. Names have 1 to 40 letters, digits and _.-, a letter first. */
   readonly metadata: Readonly<Record<string, string>>
 }
@@ -371,7 +398,7 @@ export interface MembershipChange {
   readonly key_name: string | null
   readonly request_id: string | null
   readonly reason: string | null
-  /** The action; `bulk_lengthened` has left memberships with a later end date, `bulk_undone` has undone a bulk extension, `moved` has moved the membership to or from another user id, `updated` has changed metadata, and `expiring` and `expired` announce the date. */
+  /** The action; `bulk_lengthened` has left memberships with a later end date, `bulk_undone` has undone a bulk extension, `moved` has moved the membership to or from another user id, `updated` has changed metadata, and `expiring`, `overdue` and `expired` announce the date. */
   readonly action:
     | "granted"
     | "imported"
@@ -384,6 +411,7 @@ export interface MembershipChange {
     | "moved"
     | "updated"
     | "expiring"
+    | "overdue"
     | "expired"
 }
 
@@ -513,6 +541,30 @@ export interface MembershipGrantedEvent {
   }
 }
 
+export interface MembershipOverdueEvent {
+  /** The type of the event. */
+  readonly type: "membership.overdue"
+  /** A time in UTC, with milliseconds. */
+  readonly timestamp: string
+  /** The trace context (W3C) of the request behind it, if that had one. */
+  readonly traceparent?: string
+  /** What happened, by its type. */
+  readonly data: {
+    /** The id of the project. */
+    readonly project_id: string
+    /** The id of the user, as the host has it. Neither . nor .. */
+    readonly user_id: string
+    /** A time in UTC, with milliseconds. */
+    readonly end_date: string
+    /** The metadata of the membership, if it has some; null if a person in the event was erased since then. */
+    readonly metadata?: Readonly<Record<string, string>> | null
+    /** The place among the changes of a membership: of two events, the one with the greater sequence is of the later change, in whatever order they come. An event without user_id has that of all memberships it concerns. */
+    readonly sequence: number
+    /** A time in UTC, with milliseconds. */
+    readonly grace_until: string
+  }
+}
+
 export interface MembershipUpdatedEvent {
   /** The type of the event. */
   readonly type: "membership.updated"
@@ -618,6 +670,8 @@ export interface Project {
   readonly last_bulk_end_date: string | null
   /** The IANA time zone in which whole days begin and end. */
   readonly time_zone: string
+  /** For how long memberships are still active after their end dates; null for none. */
+  readonly grace: string | null
 }
 
 export interface ProjectActivity {
@@ -1014,7 +1068,9 @@ export interface Events {
   readonly "membership.updated": MembershipUpdatedEvent
   /** A membership ends soon. */
   readonly "membership.expiring": MembershipExpiringEvent
-  /** A membership has ended at its end date. */
+  /** A membership has ended at its end date, and is still active during the project's grace. */
+  readonly "membership.overdue": MembershipOverdueEvent
+  /** A membership has expired: it has ended at its end date, and the project's grace is over, if it has some. */
   readonly "membership.expired": MembershipExpiredEvent
   /** The webhook is tried out. */
   readonly "webhook.ping": WebhookPingEvent
@@ -1280,20 +1336,22 @@ export interface Operations {
       options?: CallOptions,
     ) => Promise<Success<Project>>
 
-    /** Changes settings of a project. What is not in the body stays as it is. A new time zone moves no end date. Needs the role `operator`. `PATCH /v2/projects/{project_id}` */
+    /** Changes settings of a project. What is not in the body stays as it is. A new time zone moves no end date. A new grace counts at once, for past ends too, and nothing is announced twice. Needs the role `operator`. `PATCH /v2/projects/{project_id}` */
     readonly update: (
       input: {
         /** The project's id. */
         readonly project_id: string
         /** The name of an IANA time zone, in which whole days begin and end; no offset. No end date moves. */
         readonly time_zone?: string | undefined
+        /** For how long memberships are still active after their end dates: an ISO 8601 duration in weeks, days, hours, minutes and seconds, up to 90 days; null for none. It counts at once, for past ends too. */
+        readonly grace?: string | null | undefined
         /** Why, in 1 to 500 characters. The audit trail keeps it. */
         readonly reason?: string | undefined
         /** If true, nothing is changed. The response is the same as without it. */
         readonly dry_run?: boolean | undefined
       },
       options?: CallOptions,
-    ) => Promise<Success<Project>>
+    ) => Promise<Success<ChangedProject>>
 
     /** Deletes a project with its memberships, webhooks, events and deliveries. API keys do not open it any more, even if it is created again. Needs the role `admin`. `DELETE /v2/projects/{project_id}` */
     readonly delete: (
@@ -1676,7 +1734,7 @@ export const fields: Readonly<Record<string, Readonly<Record<string, string>>>> 
     "GET /v2/projects": "list limit after",
     "PUT /v2/projects/{project_id}": "create project_id",
     "GET /v2/projects/{project_id}": "get project_id",
-    "PATCH /v2/projects/{project_id}": "update project_id time_zone reason dry_run",
+    "PATCH /v2/projects/{project_id}": "update project_id time_zone grace reason dry_run",
     "DELETE /v2/projects/{project_id}": "delete project_id",
     "GET /v2/projects/{project_id}/audit": "audit project_id limit after",
     "GET /v2/projects/{project_id}/activity": "activity project_id",

@@ -126,6 +126,7 @@ export {
   type TimedBulkExtension,
   changeTime,
   dateSetAt,
+  expiredLead,
   type LastAnnouncement,
 } from "./memberships/expiry.ts"
 export {
@@ -159,6 +160,7 @@ export {
 } from "./memberships/audit-trail.ts"
 export {
   defaultProjectSettings,
+  graceChange,
   projectChanges,
   storedTimeZone,
   type ProjectSettings,

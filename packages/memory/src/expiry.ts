@@ -8,6 +8,7 @@ import {
   type Event,
   type ExpiryStore,
   completeEvent,
+  expiredLead,
   hostOrigin,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
@@ -21,7 +22,7 @@ const isLongOver = (
   { changedAt }: AlarmMember,
   { alarm, announced }: Watched,
   endDate: EndDate,
-): boolean => alarm === undefined && announced?.lead === 0 && endDate <= changedAt
+): boolean => alarm === undefined && announced?.lead === expiredLead && endDate <= changedAt
 
 /** Creates the expiry part of the membership store. A sweep is one synchronous step. */
 export const makeMemoryExpiryStore = (state: State): ExpiryStore => {
@@ -64,7 +65,8 @@ export const makeMemoryExpiryStore = (state: State): ExpiryStore => {
     if (endDate === undefined || watched === undefined || dateSetAt === undefined) return undefined
     if (isLongOver(member, watched, endDate)) return undefined
     const { announced } = watched
-    const candidate = { projectId: project.id, userId, endDate, dateSetAt, announced }
+    const { grace } = project.settings
+    const candidate = { projectId: project.id, userId, endDate, grace, dateSetAt, announced }
     const { alarm, announcement } = decide(candidate, now.unix)
     state.alarms.set(project, userId, alarm)
     if (announcement === undefined) return undefined

@@ -48,6 +48,7 @@ import {
   endingPage,
   formatBulkAnswer,
   formatGrantAnswer,
+  graceChange,
   instantForm,
   isSameForm,
   laterOf,
@@ -272,7 +273,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
   /** Counts ends, in turns with whatever else the process does. */
   const countEnds = Effect.fnUntraced(function* (projectId: ProjectId, query: EndsQuery) {
     const { now, project } = yield* projectAndNow(projectId)
-    const cells = endCellsAt(query, now.unix, project.settings.timeZone)
+    const cells = endCellsAt(query, now.unix, project.settings)
     const inCell = new Map<number, number>()
     let counted = 0
     for (const endDate of project.members.endDates(query.change)) {
@@ -298,12 +299,14 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
       state.answers.change(
         updated.idempotency,
         updated.projectId,
-        Effect.suspend(() => {
+        withMoment((now) => {
           const { changes, expected, projectId, settings } = updated
           const project = state.projects.get(projectId)
           if (project === undefined || projectChanges(project.settings, expected).length > 0) {
             return Effect.fail(new ProjectConflict())
           }
+          const { state: changedTo } = graceChange(project.settings, settings) ?? {}
+          if (changedTo === "expired") state.alarms.armAll(project, undefined, now.unix)
           project.settings = settings
           if (changes.length > 0) {
             addAuditRow(state, projectId, "project_changed", projectId, updated, changes)
@@ -455,7 +458,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
       }),
 
     previewBulkExtension: (projectId, bulk) =>
-      Effect.map(projectAndNow(projectId), ({ now, project: { members } }) =>
+      Effect.map(projectAndNow(projectId), ({ now, project: { members, settings } }) =>
         members.preview(
           [
             ...members.log(),
@@ -465,7 +468,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
               isUndone: false,
             },
           ],
-          now.unix,
+          now.unix - settings.grace,
         ),
       ),
 
@@ -484,6 +487,13 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
     // One at a time, so that everything else comes soon, however many are asked for.
     countEnds: (projectId, query) => counting.withPermit(countEnds(projectId, query)),
 
+    countEndedBetween: (projectId, { from, to }) =>
+      Effect.map(projectAndNow(projectId), ({ now, project: { members } }) => {
+        const hasEndedBetween = (endDate: EndDate) =>
+          endDate <= now.unix - from && endDate > now.unix - to
+        return members.select(hasEndedBetween).length
+      }),
+
     previewUndo: (projectId, target) =>
       Effect.flatMap(projectAndNow(projectId), ({ now, project }) =>
         Effect.fromResult(
@@ -492,7 +502,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
               project.members
                 .log()
                 .map((one) => (one.id === id ? { ...one, isUndone: true } : one)),
-              now.unix,
+              now.unix - project.settings.grace,
             ),
           ),
         ),
@@ -604,7 +614,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
       Effect.map(projectAndNow(projectId), ({ now, project }) => {
         const place = after && positionOfCursor(after)
         const ending = project.members
-          .select((endDate) => endDate > now.unix && endDate < before)
+          .select((endDate) => endDate + project.settings.grace > now.unix && endDate < before)
           .filter((dated) => place === undefined || comparePositions(dated, place) > 0)
           .toSorted(comparePositions)
           .slice(0, limit + 1)

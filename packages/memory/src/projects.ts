@@ -92,8 +92,8 @@ export interface Members {
   readonly endDates: (change: BulkChange | undefined) => Iterable<EndDate>
   /** Returns the members whose end date passes a test, in no particular order. */
   readonly select: (test: (endDate: EndDate) => boolean) => ReadonlyArray<DatedMembership>
-  /** Tells what another log would make of the end dates. */
-  readonly preview: (log: ReadonlyArray<LoggedBulkExtension>, now: number) => BulkPreview
+  /** Tells what another log would make of the end dates. Memberships that end after an instant are active. */
+  readonly preview: (log: ReadonlyArray<LoggedBulkExtension>, activeAfter: number) => BulkPreview
   /** Returns all user ids in order. */
   readonly sorted: () => ReadonlyArray<UserId>
   /** Iterates over all user ids, even while members join or leave. */
@@ -265,7 +265,7 @@ const makeMembers = (): Members => {
       const dates = composed.flatMap(({ minimum }) => minimum ?? [])
       return dates.length === 0 ? undefined : EndDate(Math.min(...dates))
     },
-    preview: (other, now) => {
+    preview: (other, activeAfter) => {
       const after = composeLog(other)
       const counts = { shortened: 0, reactivated: 0, capped: 0, lifetimesEnded: 0 }
       const examples: Array<BulkExample> = []
@@ -275,7 +275,7 @@ const makeMembers = (): Members => {
         const endDate = current(member)
         const wouldEnd = effectiveEndDate(after, member)
         if (wouldEnd < endDate) counts.shortened++
-        if (endDate <= now && wouldEnd > now) counts.reactivated++
+        if (endDate <= activeAfter && wouldEnd > activeAfter) counts.reactivated++
         if (wouldEnd === lastEndDate && endDate < lastEndDate) counts.capped++
         if (endDate === lastEndDate && wouldEnd < lastEndDate) counts.lifetimesEnded++
         if (wouldEnd !== endDate && examples.length < maxExamples) {
@@ -362,7 +362,7 @@ export const membershipOf = (
   if (endDate === undefined) return undefined
   const { inDays, keptDay } = members.form(userId)
   const metadata = metadataFromJson(metadataOf(members, userId))
-  return { projectId: id, userId, endDate, inDays, keptDay, metadata, timeZone: settings.timeZone }
+  return { projectId: id, userId, endDate, inDays, keptDay, metadata, ...settings }
 }
 
 /** Returns a user's metadata as JSON, which is empty if there is no membership. */

@@ -27,6 +27,7 @@ import {
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { type Executor, readsOf } from "./connection/executor.ts"
+import { activeAfter } from "./project-settings.ts"
 import { rowsOfProject } from "./projects.ts"
 import {
   type ChangeRow,
@@ -309,7 +310,7 @@ const previewBulkChange = (schema: string): string => `
   FROM project p, log l
   CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE after < before) AS shortened,
-           count(*) FILTER (WHERE before <= statement_timestamp() AND after > statement_timestamp()) AS reactivated,
+           count(*) FILTER (WHERE before <= ${activeAfter("p")} AND after > ${activeAfter("p")}) AS reactivated,
            count(*) FILTER (WHERE before < ${lastEndDateSql} AND after = ${lastEndDateSql}) AS capped,
            count(*) FILTER (WHERE before = ${lastEndDateSql} AND after < ${lastEndDateSql}) AS lifetimes_ended
     FROM (${datesWithLog(schema, "OFFSET 0")}) d

@@ -20,6 +20,7 @@ import {
 import * as Effect from "effect/Effect"
 import { type Executor, readsOf } from "./connection/executor.ts"
 import { type MembershipRow, toMembership } from "./memberships.sql.ts"
+import { activeAfter, settingsColumns } from "./project-settings.ts"
 import { afterAllUsers, effectiveEndDateSql, effectiveFormSql } from "./sql/clauses.ts"
 import {
   type Integer,
@@ -93,7 +94,7 @@ const beginEndingBackfill = (schema: string): string => `
  */
 export const continueEndingBackfill = (schema: string): string => `
   WITH project AS MATERIALIZED (
-    SELECT number, bulk_seq, settled_seq, ending_backfilled_to FROM ${schema}.projects WHERE id = $1::text
+    SELECT number, bulk_seq, settled_seq, ending_backfilled_to, ${activeAfter("o")} AS active_after FROM ${schema}.projects o WHERE id = $1::text
   ),
   page AS MATERIALIZED (
     SELECT m.*
@@ -117,7 +118,8 @@ export const continueEndingBackfill = (schema: string): string => `
            greatest(p.settled_seq, (
              SELECT b.seq FROM ${schema}.bulk_extensions b
              WHERE b.project_number = m.project_number AND b.seq <= m.seq ORDER BY b.seq DESC LIMIT 1
-           )) AS generation
+           )) AS generation,
+           p.active_after
     FROM project p, locked m
     -- A row that has changed meanwhile may follow a bulk extension that this statement does not see. As a
     -- condition, this is no join, which a plan made for few rows would do by comparing each with each.
@@ -126,7 +128,7 @@ export const continueEndingBackfill = (schema: string): string => `
   placed AS (
     UPDATE ${schema}.memberships m
     SET ending_generation =
-          CASE WHEN f.end_date <= statement_timestamp() THEN ${endedGeneration("f.generation")} ELSE f.generation END,
+          CASE WHEN f.end_date <= f.active_after THEN ${endedGeneration("f.generation")} ELSE f.generation END,
         ending_lower_bound = f.own_date
     FROM free f
     WHERE m.project_number = f.project_number AND m.user_id = f.user_id AND m.ending_generation IS NULL
@@ -173,9 +175,9 @@ export const walkByEndDate = (schema: string): string => {
   const form = effectiveFormSql(schema)
   return `
   WITH RECURSIVE project AS MATERIALIZED (
-    SELECT number, bulk_seq, settled_seq, time_zone,
+    SELECT number, bulk_seq, settled_seq, ${settingsColumns("o")}, ${activeAfter("o")} AS active_after,
            ending_backfilled_to IS NOT DISTINCT FROM '${afterAllUsers}' AS is_kept
-    FROM ${schema}.projects WHERE id = $1::text
+    FROM ${schema}.projects o WHERE id = $1::text
   ),
   -- The generations in the index: after many bulk extensions, few generations may still have members.
   present AS (
@@ -191,12 +193,12 @@ export const walkByEndDate = (schema: string): string => {
     ) m
   ),
   -- The bulk extensions that apply to each generation; none for the newest. The code also marks generations
-  -- of ended members. Only those count that end after now.
+  -- of expired members. Only those count that are active now.
   part AS MATERIALIZED (
     SELECT e.code, e.seq, b.seq AS next_seq, b.minimum,
            CASE WHEN b.seq IS NULL THEN interval '0' ELSE b.addition END AS addition,
-           CASE WHEN e.code < 0 THEN greatest(${placeAt}, statement_timestamp()) ELSE ${placeAt} END AS after,
-           CASE WHEN (e.code < 0 AND ${placeAt} < statement_timestamp()) OR e.code < $3::bigint THEN 'later'
+           CASE WHEN e.code < 0 THEN greatest(${placeAt}, p.active_after) ELSE ${placeAt} END AS after,
+           CASE WHEN (e.code < 0 AND ${placeAt} < p.active_after) OR e.code < $3::bigint THEN 'later'
                 WHEN e.code = $3 THEN 'rest' ELSE 'all' END AS of_equal
     FROM project p
     CROSS JOIN (
@@ -254,8 +256,8 @@ export const walkByEndDate = (schema: string): string => {
     ) w
   ),
   to_move AS MATERIALIZED (
-    SELECT *, end_date <= statement_timestamp() AS has_ended FROM walked
-    WHERE end_date <= statement_timestamp() OR end_date > at
+    SELECT w.*, w.end_date <= p.active_after AS has_expired FROM walked w, project p
+    WHERE w.end_date <= p.active_after OR w.end_date > w.at
   ),
   moving AS MATERIALIZED (
     SELECT w.* FROM to_move w
@@ -265,7 +267,7 @@ export const walkByEndDate = (schema: string): string => {
   ),
   moved AS (
     UPDATE ${schema}.memberships m
-    SET ending_generation = CASE WHEN w.has_ended THEN ${endedGeneration("w.generation")} ELSE w.generation END,
+    SET ending_generation = CASE WHEN w.has_expired THEN ${endedGeneration("w.generation")} ELSE w.generation END,
         ending_lower_bound = w.own_date
     FROM moving w
     WHERE m.project_number = w.project_number AND m.user_id = w.user_id
@@ -286,11 +288,11 @@ export const walkByEndDate = (schema: string): string => {
   SELECT t.is_whole, t.is_kept, ${millisOf("t.at")} AS far_at, t.generation AS far_generation,
          ${millisOf("t.bound")} AS far_bound, t.user_id AS far_user,
          w.user_id, ${millisOf("w.end_date")} AS end_date, w.generation, ${millisOf("w.next_bound")} AS bound,
-         w.in_days, w.kept_day, coalesce(w.metadata, '{}') AS metadata, (SELECT time_zone FROM project) AS time_zone
-  FROM turn t
+         w.in_days, w.kept_day, coalesce(w.metadata, '{}') AS metadata, ${settingsColumns("p")}
+  FROM project p, turn t
   LEFT JOIN LATERAL (
     SELECT * FROM reached w
-    WHERE w.end_date > statement_timestamp() AND w.end_date < ${endBefore}
+    WHERE w.end_date > p.active_after AND w.end_date < ${endBefore}
       AND (t.is_whole OR (w.end_date, w.generation, w.next_bound, w.user_id) <= (t.at, t.generation, t.bound, t.user_id))
     ORDER BY w.end_date, w.generation, w.next_bound, w.user_id
     LIMIT $7::integer

@@ -20,13 +20,13 @@ import {
   dayOf,
   dayStartsOf,
   endCellsAt,
-  storedTimeZone,
   endCountsOf,
   extendingActions,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { Executor } from "./connection/executor.ts"
+import { type SettingsRow, settingsColumns, toSettings } from "./project-settings.ts"
 import { rowsOfProject } from "./projects.ts"
 import {
   type Integer,
@@ -46,7 +46,7 @@ import {
  * Without any, it returns one row that has none; no row if the project does not exist.
  */
 const readLog = (schema: string): string => `
-  SELECT ${millisOf("statement_timestamp()")} AS now, p.number, p.time_zone, b.seq,
+  SELECT ${millisOf("statement_timestamp()")} AS now, p.number, ${settingsColumns("p")}, b.seq,
          ${wholeMillisOf("b.addition")} AS addition, ${millisOf("b.minimum")} AS minimum,
          (SELECT min(day) - date '1970-01-01' FROM ${schema}.audit_parts) AS first_part
   FROM ${schema}.projects p
@@ -55,10 +55,9 @@ const readLog = (schema: string): string => `
   ORDER BY b.seq
 `
 
-interface LogRow {
+interface LogRow extends SettingsRow {
   readonly now: Integer
   readonly number: Integer
-  readonly time_zone: string
   readonly seq: Integer | null
   readonly addition: Integer | null
   readonly minimum: Integer | null
@@ -108,6 +107,17 @@ const countInCells = (schema: string): string => `
     ) m
   ) counted
   GROUP BY cell
+`
+
+/** Counts the memberships in the project `$1` that ended at least `$2` milliseconds ago, and less than `$3`. */
+const countEndedBetween = (schema: string): string => `
+  SELECT (
+    SELECT count(*) FROM ${schema}.memberships_current m
+    WHERE m.project_number = p.number
+      AND m.end_date <= statement_timestamp() - $2::bigint * interval '1 millisecond'
+      AND m.end_date > statement_timestamp() - $3::bigint * interval '1 millisecond'
+  ) AS members
+  FROM ${schema}.projects p WHERE p.id = $1::text
 `
 
 interface CellRow {
@@ -264,17 +274,20 @@ const makeTurns = Effect.fnUntraced(function* (
 
 const options = { owner: "counts of ends", isLong: true }
 
-/** Makes the operation that counts ends. */
+/** Makes the operations that count ends. */
 export const makeCountEnds = Effect.fnUntraced(function* ({
   execute,
   isInTransaction,
   schema,
-}: Executor): Effect.fn.Return<MembershipStore["Service"]["countEnds"]> {
+}: Executor): Effect.fn.Return<
+  Pick<MembershipStore["Service"], "countEnds" | "countEndedBetween">
+> {
   const sql = {
     log: readLog(schema),
     countOwn: countOwnInCells(schema),
     count: countInCells(schema),
     extended: countExtended(schema),
+    endedBetween: countEndedBetween(schema),
   }
 
   const count = Effect.fnUntraced(function* (
@@ -284,8 +297,8 @@ export const makeCountEnds = Effect.fnUntraced(function* ({
     const rows = yield* execute<LogRow>(sql.log, [textParam(projectId)], options)
     const [first] = yield* rowsOfProject(projectId, rows)
     const { now, number } = first
-    const timeZone = storedTimeZone(first.time_zone)
-    const cells = endCellsAt({ days }, Number(now), timeZone)
+    const settings = toSettings(first)
+    const cells = endCellsAt({ days }, Number(now), settings)
     const composed = composeWith(rows.flatMap(toComposed), change)
     const project = bigintParam(BigInt(number))
     const params = [project, instantsParam(cells.bounds)]
@@ -308,14 +321,23 @@ export const makeCountEnds = Effect.fnUntraced(function* ({
     return endCountsOf(
       cells,
       new Map(counted.map(({ cell, members }) => [cell, Number(members)])),
-      toExtended(extended, first, timeZone),
+      toExtended(extended, first, settings.timeZone),
     )
   })
 
   const inTurn = yield* makeTurns((question) => count(question, 2))
 
-  return (projectId, query) =>
-    Effect.flatMap(isInTransaction, (isJoined) =>
-      isJoined ? count({ projectId, ...query }, 1) : inTurn({ projectId, ...query }),
-    )
+  return {
+    countEnds: (projectId, query) =>
+      Effect.flatMap(isInTransaction, (isJoined) =>
+        isJoined ? count({ projectId, ...query }, 1) : inTurn({ projectId, ...query }),
+      ),
+
+    countEndedBetween: Effect.fnUntraced(function* (projectId, { from, to }) {
+      const params = [textParam(projectId), bigintParam(from), bigintParam(to)]
+      const rows = yield* execute<Pick<CellRow, "members">>(sql.endedBetween, params, options)
+      const [{ members }] = yield* rowsOfProject(projectId, rows)
+      return Number(members)
+    }),
+  }
 })

@@ -1,6 +1,6 @@
 /** Statements that plan when memberships are looked at: next checks, and the passes that set them. */
 
-import type { Millis } from "@tenure/core/store"
+import { type Millis, expiredLead } from "@tenure/core/store"
 import { effectiveEndDateSql, nextCheckOf, quickCommit } from "./sql/clauses.ts"
 import { type Integer, integerParam, integersParam, millisOf } from "./sql/values.ts"
 
@@ -122,7 +122,7 @@ export const beginExpiryPasses = (schema: string): string => `
  * Sets next checks for the next `$1` members in the oldest pass, and stops at the first one that is locked.
  * Returns one row if there was a pass, with whether it has moved on.
  *
- * A member without a next check gets none if there is nothing to announce: its end was announced or came
+ * A member without a next check gets none if there is nothing to announce: its expiry was announced or came
  * before ends were watched, and it had ended before the first bulk extension in the pass, so that extensions
  * since then have found it ended. A member whom the first one has made active again may have ended before the
  * next.
@@ -144,7 +144,8 @@ export const continueExpiryPass = (schema: string): string => `
   ),
   free AS MATERIALIZED (
     SELECT page.n, m.project_number, m.user_id, ${effectiveEndDateSql(schema)} AS end_date,
-           coalesce((SELECT changed_at FROM pass), p.bulk_changed_at) AS changed_at
+           coalesce((SELECT changed_at FROM pass), p.bulk_changed_at) AS changed_at,
+           p.grace_seconds * interval '1 second' AS grace
     FROM page
     JOIN ${schema}.memberships m ON m.project_number = page.project_number AND m.user_id = page.user_id
     LEFT JOIN ${schema}.projects p ON p.number = m.project_number
@@ -161,7 +162,7 @@ export const continueExpiryPass = (schema: string): string => `
       AND (m.next_check_at <= ${nextCheckOf(schema, "f.end_date")}) IS NOT TRUE
       AND NOT (
         m.next_check_at IS NULL AND (f.end_date <= f.changed_at) IS TRUE
-        AND (m.announced_lead_seconds = 0 OR f.end_date <= (SELECT x.since FROM ${schema}.expiry_settings x)) IS TRUE
+        AND (m.announced_lead_seconds = ${expiredLead / 1000} OR f.end_date + f.grace <= (SELECT x.since FROM ${schema}.expiry_settings x)) IS TRUE
       )
   ),
   turn AS MATERIALIZED (

@@ -12,6 +12,7 @@ import {
   type TimedBulkExtension,
   completeEvent,
   dateSetAt,
+  expiredLead,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import type { ExecuteOptions, Executor } from "./connection/executor.ts"
@@ -60,7 +61,7 @@ const columns = (schema: string): string => `
   p.id AS project_id, m.project_number, m.user_id, ${millisOf(effectiveEndDateSql(schema))} AS end_date,
   ${millisOf("m.announced_end")} AS announced_end, m.announced_lead_seconds,
   ${millisOf("m.end_date")} AS own_date, m.seq AS own_seq, ${millisOf("m.date_set_at")} AS own_set_at,
-  m.seq < p.bulk_seq AS follows_bulk,
+  m.seq < p.bulk_seq AS follows_bulk, p.grace_seconds,
   m.xmin::text AS version, ${millisOf("statement_timestamp()")} AS now`
 
 /**
@@ -200,6 +201,7 @@ interface DueRow {
   readonly own_set_at: Integer
   /** Whether there was a bulk extension since then. */
   readonly follows_bulk: boolean
+  readonly grace_seconds: number
   /** Changes whenever the row does. */
   readonly version: string
   readonly now: Integer
@@ -211,6 +213,7 @@ const toCandidate = (
     announced_end,
     announced_lead_seconds,
     end_date,
+    grace_seconds,
     own_date,
     own_seq,
     own_set_at,
@@ -222,6 +225,7 @@ const toCandidate = (
   projectId: ProjectId(project_id),
   userId: UserId(user_id),
   endDate: EndDate(Number(end_date)),
+  grace: Millis(grace_seconds * 1000),
   dateSetAt: dateSetAt(log, {
     endDate: EndDate(Number(own_date)),
     order: Number(own_seq),
@@ -234,7 +238,7 @@ const toCandidate = (
 })
 
 /**
- * Applies decisions about memberships that have not changed since they were read, still have the end dates
+ * Applies decisions about memberships that have not changed since they were read, still have the end dates and the grace
  * that were decided by, and are not locked: sets next checks, and publishes and audits announcements. Returns
  * the positions, from 1, and sequences of announced memberships, and the number of deliveries.
  */
@@ -242,13 +246,13 @@ const settleDue = (schema: string): string => `
   WITH asked AS MATERIALIZED (
     SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::timestamptz[],
                          $6::timestamptz[], $7::integer[], $8::uuid[], $9::text[], $10::timestamptz[],
-                         $11::text[])
+                         $11::text[], $12::integer[])
     WITH ORDINALITY
     AS a (project_number, user_id, version, end_date, next_check_at, announced_end, announced_lead_seconds, event_id,
-          event_type, at, head, n)
+          event_type, at, head, grace_seconds, n)
   ),
   project AS MATERIALIZED (
-    SELECT ${projectColumns} FROM ${schema}.projects WHERE number = ANY ($1)
+    SELECT ${projectColumns}, grace_seconds FROM ${schema}.projects WHERE number = ANY ($1)
     -- Nothing waits for a lock while it holds locks in other projects.
     FOR NO KEY UPDATE SKIP LOCKED
   ),
@@ -257,6 +261,7 @@ const settleDue = (schema: string): string => `
     JOIN project p ON p.number = a.project_number
     JOIN ${schema}.memberships m ON m.project_number = a.project_number AND m.user_id = a.user_id
     WHERE m.xmin::text = a.version AND ${millisOf(effectiveDateLocked(schema))} = a.end_date
+      AND p.grace_seconds = a.grace_seconds
     FOR NO KEY UPDATE OF m SKIP LOCKED
   ),
   settled AS (
@@ -276,7 +281,7 @@ const settleDue = (schema: string): string => `
            NULL::text AS request_id, NULL::text AS key_id, NULL::text AS reason, s.metadata, s.n
     FROM settled s WHERE s.event_id IS NOT NULL
   ),
-  ${auditRowsAs(schema, "announced", "CASE announced_lead_seconds WHEN 0 THEN 'expired' ELSE 'expiring' END")},${publishChange(schema, "announced", "metadata")}
+  ${auditRowsAs(schema, "announced", `CASE announced_lead_seconds WHEN ${expiredLead / 1000} THEN 'expired' WHEN 0 THEN 'overdue' ELSE 'expiring' END`)},${publishChange(schema, "announced", "metadata")}
   SELECT n::integer, seq, metadata, (SELECT count(*) FROM delivered)::integer AS deliveries FROM announced
 `
 
@@ -298,6 +303,7 @@ const settleDueParams = (
     textsParam(announcements.map((one) => one?.event.type)),
     instantsParam(announcements.map((one) => one?.event.at)),
     textsParam(announcements.map((one) => one?.event.head)),
+    integersParam(rows.map(({ grace_seconds }) => grace_seconds)),
   ]
 }
 

@@ -15,11 +15,11 @@ import {
   type Publication,
   UserId,
   metadataFromJson,
-  storedTimeZone,
   defaultProjectSettings,
   metadataJson,
   maxPreviewed,
 } from "@tenure/core/store"
+import { type SettingsRow, graceSeconds, settingsColumns, toSettings } from "./project-settings.ts"
 import {
   type ItemRow,
   type KeyClause,
@@ -52,6 +52,7 @@ import {
   smallintsParam,
   instantParam,
   instantsParam,
+  integersParam,
   jsonOf,
   millisOf,
   textParam,
@@ -106,6 +107,7 @@ export const grantParams = (grants: ReadonlyArray<Grant>) => [
   ...paramsOfEach(grants),
   textsParam(grants.map(jsonIfGiven)),
   textsParam(grants.map(({ timeZone = defaultProjectSettings.timeZone }) => timeZone)),
+  integersParam(grants.map(({ grace = defaultProjectSettings.grace }) => graceSeconds({ grace }))),
 ]
 
 /** The parameters for `grantIfAbsent`. */
@@ -408,8 +410,8 @@ export interface ExtendedRow extends ItemRow {
 
 /** Returns a membership with its effective end date, if it exists. */
 export const findMembership = (schema: string): string => `
-  SELECT user_id, ${millisOf("end_date")} AS end_date, in_days, kept_day, metadata::text, time_zone
-  FROM ${schema}.memberships_current
+  SELECT user_id, ${millisOf("end_date")} AS end_date, in_days, kept_day, metadata::text, ${settingsColumns("m")}
+  FROM ${schema}.memberships_current m
   WHERE project_id = $1::text AND user_id = $2::text
 `
 
@@ -465,7 +467,7 @@ export const findUnlockedParams = (changes: ReadonlyArray<DateChange>) => [
  */
 const grantAnswer = (isLeft: string): string =>
   `${millisOf("at")} || ' ' || ${millisOf("to_date")} || CASE WHEN in_days THEN ' day ' ELSE ' instant ' END
-    || coalesce(kept_day::text, '-') || ' ' || time_zone || CASE WHEN ${isLeft} THEN ' left ' ELSE ' granted ' END
+    || coalesce(kept_day::text, '-') || ' ' || time_zone || ' ' || grace_seconds::bigint * 1000 || CASE WHEN ${isLeft} THEN ' left ' ELSE ' granted ' END
     || coalesce(metadata, '{}')`
 
 /**
@@ -487,8 +489,8 @@ const countedGrants = (schema: string, condition = "true"): string => `
   )`
 
 const furtherOfGrant = {
-  types: ", $13::text[], $14::text[]",
-  columns: ", metadata, time_zone",
+  types: ", $13::text[], $14::text[], $15::integer[]",
+  columns: ", metadata, time_zone, grace_seconds",
 }
 
 /**
@@ -502,7 +504,7 @@ export const grant = (schema: string, idempotency: KeyClauseOfEach): string => `
   ${countedGrants(schema)},
   changed AS (
     SELECT a.project_id, a.user_id, a.to_date, a.at, a.request_id, a.key_id, a.event_id, a.event_type, a.head, a.reason,
-           a.n, a.in_days, a.kept_day, a.time_zone, g.project_number, g.seq, g.from_date, g.metadata${idempotency.columns}
+           a.n, a.in_days, a.kept_day, ${settingsColumns("a")}, g.project_number, g.seq, g.from_date, g.metadata${idempotency.columns}
     FROM asked a
     JOIN project p ON p.id = a.project_id
     JOIN granted g ON g.project_number = p.number AND g.user_id = a.user_id
@@ -521,16 +523,16 @@ const inLockedProject = (expression: string): string =>
  *
  * An existing membership is written unchanged. So it is locked, and its date is the current one even if other
  * transactions have changed it since the statement began. The key of a change without effect is stored only
- * if `$15` says so.
+ * if `$16` says so.
  */
 export const grantIfAbsent = (schema: string, idempotency: KeyClauseOfEach): string => {
   const { inDays, keptDay } = effectiveFormLocked(schema)
   return `
   WITH ${requestedOfEach(idempotency, {
-    types: `${furtherOfGrant.types}, $15::boolean[]`,
+    types: `${furtherOfGrant.types}, $16::boolean[]`,
     columns: `${furtherOfGrant.columns}, is_final`,
   })},
-  ${lockedProjects(schema, ", time_zone")},
+  ${lockedProjects(schema, ", time_zone, grace_seconds")},
   granted AS (${insertedRows(schema, "p.seq + 1")}
     SET previous_end_date = m.previous_end_date
     RETURNING m.project_number, user_id, (xmax = 0) AS is_new, seq, metadata,
@@ -541,7 +543,8 @@ export const grantIfAbsent = (schema: string, idempotency: KeyClauseOfEach): str
   found AS (
     SELECT a.project_id, a.user_id, a.at, a.request_id, a.key_id, a.event_id, a.event_type, a.head, a.reason,
            a.n, a.is_final, g.project_number, g.seq, g.is_new, g.to_date, NULL::timestamptz AS from_date, g.in_days, g.kept_day,
-           CASE WHEN g.is_new THEN a.time_zone ELSE p.time_zone END AS time_zone, g.metadata${idempotency.columns}
+           CASE WHEN g.is_new THEN a.time_zone ELSE p.time_zone END AS time_zone,
+           CASE WHEN g.is_new THEN a.grace_seconds ELSE p.grace_seconds END AS grace_seconds, g.metadata${idempotency.columns}
     FROM asked a
     JOIN project p ON p.id = a.project_id
     JOIN granted g ON g.project_number = p.number AND g.user_id = a.user_id
@@ -550,7 +553,7 @@ export const grantIfAbsent = (schema: string, idempotency: KeyClauseOfEach): str
   answered AS (SELECT * FROM found WHERE is_new OR is_final),
   ${auditAndPublish(schema, "changed", "granted")}${idempotency.keeping("answered", grantAnswer("NOT is_new"))}
   SELECT n::integer, seq, (SELECT count(*) FROM delivered)::integer AS deliveries, metadata, user_id,
-         CASE WHEN NOT is_new THEN ${millisOf("to_date")} END AS end_date, in_days, kept_day, time_zone
+         CASE WHEN NOT is_new THEN ${millisOf("to_date")} END AS end_date, in_days, kept_day, time_zone, grace_seconds
   FROM found
 `
 }
@@ -611,12 +614,12 @@ export const importParams = ({ at, event, memberships, origin, projectId, reason
 ]
 
 const listing = (schema: string, condition: string): string => `
-  SELECT m.user_id, ${millisOf("m.end_date")} AS end_date, m.in_days, m.kept_day, m.metadata::text, p.time_zone
+  SELECT m.user_id, ${millisOf("m.end_date")} AS end_date, m.in_days, m.kept_day, m.metadata::text, ${settingsColumns("p")}
   FROM ${schema}.projects p
   LEFT JOIN LATERAL (
     SELECT user_id, end_date, in_days, kept_day, metadata FROM ${schema}.memberships_current
     WHERE project_number = p.number AND user_id > $2::text
-      AND ($4::boolean IS NULL OR (end_date > $5::timestamptz) = $4) ${condition}
+      AND ($4::boolean IS NULL OR (end_date > $5::timestamptz - p.grace_seconds * interval '1 second') = $4) ${condition}
     ORDER BY user_id
     LIMIT $3::integer
   ) m ON true
@@ -640,20 +643,19 @@ export const listMembershipsWithPrefix = (schema: string): string =>
   listing(schema, `AND user_id >= $6::text AND user_id < $6 || '${afterAllUsers}'`)
 
 /** A membership row. An empty page has one row without values. */
-export interface MembershipRow {
+export interface MembershipRow extends SettingsRow {
   readonly user_id: string | null
   readonly end_date: Integer | null
   readonly in_days: boolean | null
   readonly kept_day: number | null
   /** As JSON. */
   readonly metadata: string | null
-  readonly time_zone: string
 }
 
 /** Converts a row to a membership. An empty row gives none. */
 export const toMembership = (
   projectId: ProjectId,
-  { end_date, in_days, kept_day, metadata, time_zone, user_id }: MembershipRow,
+  { end_date, in_days, kept_day, metadata, user_id, ...settings }: MembershipRow,
 ): ReadonlyArray<Membership> =>
   user_id === null || end_date === null || metadata === null
     ? []
@@ -665,7 +667,7 @@ export const toMembership = (
           inDays: in_days === true,
           keptDay: kept_day ?? undefined,
           metadata: metadataFromJson(metadata),
-          timeZone: storedTimeZone(time_zone),
+          ...toSettings(settings),
         },
       ]
 

@@ -157,8 +157,8 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
     previewPublication: statements.previewPublication(schema),
     listWithPrefix: statements.listMembershipsWithPrefix(schema),
     listOf: statements.listMembershipsOf(schema),
-    grant: withAndWithoutKeys(schema, statements.grant, 14),
-    grantIfAbsent: withAndWithoutKeys(schema, statements.grantIfAbsent, 15),
+    grant: withAndWithoutKeys(schema, statements.grant, 15),
+    grantIfAbsent: withAndWithoutKeys(schema, statements.grantIfAbsent, 16),
     import: withAndWithoutKey(schema, statements.importAll, 13),
     extend: statements.extend(schema),
     extendInOrder: withAndWithoutKeys(schema, statements.extendInOrder, 12),
@@ -314,7 +314,7 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
     }, changeOnce),
 
     ...makeBulkExtensions(executor),
-    countEnds: yield* makeCountEnds(executor),
+    ...(yield* makeCountEnds(executor)),
 
     previewPublication: Effect.fnUntraced(function* (projectId, type, previewed) {
       const userId = previewed._tag === "One" ? previewed.userId : undefined

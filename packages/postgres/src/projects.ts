@@ -11,7 +11,6 @@ import {
   ProjectNotFound,
   type ProjectSummary,
   StoreUnavailable,
-  storedTimeZone,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { makeBatcher } from "./connection/batch.ts"
@@ -19,6 +18,7 @@ import { waitedForLock } from "./connection/errors.ts"
 import { type ExecuteOptions, type Executor, readsOf } from "./connection/executor.ts"
 import type { IdempotencyStore } from "./idempotency.ts"
 import type { Notifications } from "./notifications.ts"
+import { type SettingsRow, graceSeconds, settingsColumns, toSettings } from "./project-settings.ts"
 import {
   type KeyClause,
   auditRow,
@@ -88,14 +88,22 @@ const createProjectsParams = (creations: ReadonlyArray<Creation>) => [
  * Replaces a project's settings, if they are as expected. `$4` has the differences as JSON, or NULL. Returns one row if
  * the settings were as expected.
  */
-const updateProject = (schema: string, idempotency: KeyClause): string => `
+const updateProject = (schema: string, idempotency: KeyClause): string => {
+  const isShorter = `$10::integer < p.grace_seconds AND EXISTS (SELECT FROM ${schema}.expiry_settings)`
+  return `
   WITH changed AS (
-    UPDATE ${schema}.projects SET time_zone = $3::text
-    WHERE id = $1::text AND time_zone = $2::text ${idempotency.condition}
+    UPDATE ${schema}.projects p
+    SET time_zone = $3::text, grace_seconds = $10::integer,
+        -- Memberships may have expired by a shorter grace.
+        next_check_at = CASE WHEN ${isShorter} THEN '-infinity' ELSE p.next_check_at END,
+        bulk_unseen_since = CASE WHEN ${isShorter} THEN least(p.bulk_unseen_since, statement_timestamp())
+                            ELSE p.bulk_unseen_since END
+    WHERE id = $1::text AND time_zone = $2::text AND grace_seconds = $9::integer ${idempotency.condition}
     RETURNING number AS project_number, id AS subject
   ),${auditRow(schema, "(SELECT * FROM changed WHERE $4::text IS NOT NULL)", 6, "'project_changed'", "$4::text", "$5::text")}${idempotency.keeping("changed")}
   SELECT FROM changed
 `
+}
 
 /** The parameters for `updateProject`. */
 const updateProjectParams = (change: ProjectChange) => [
@@ -105,6 +113,8 @@ const updateProjectParams = (change: ProjectChange) => [
   textParam(change.changes.length === 0 ? undefined : JSON.stringify(change.changes)),
   textParam(change.reason),
   ...changeContextParams(change),
+  integerParam(graceSeconds(change.expected)),
+  integerParam(graceSeconds(change.settings)),
 ]
 
 /**
@@ -131,7 +141,9 @@ const deleteProjectParams = (projectId: ProjectId, channel: string, context: Cha
  * The columns with a project's settings and figures, from a project `p`. Its last bulk extension may be undone, or have no
  * end date.
  */
-const figures = (schema: string): string => `p.time_zone, p.membership_count, p.webhook_count, (
+const figures = (
+  schema: string,
+): string => `${settingsColumns("p")}, p.membership_count, p.webhook_count, (
     SELECT ${millisOf("b.end_date")} FROM ${schema}.bulk_extensions b
     WHERE b.project_number = p.number AND b.undone_at IS NULL AND b.end_date IS NOT NULL
     ORDER BY b.seq DESC LIMIT 1
@@ -151,9 +163,8 @@ const listProjects = (schema: string): string => `
 `
 
 /** A row from `findProject` and `listProjects`. */
-interface ProjectRow {
+interface ProjectRow extends SettingsRow {
   readonly id: string
-  readonly time_zone: string
   readonly membership_count: Integer
   readonly webhook_count: number
   readonly last_bulk_end_date: Integer | null
@@ -162,7 +173,7 @@ interface ProjectRow {
 /** Converts a project row. */
 const toSummary = (row: ProjectRow): ProjectSummary => ({
   id: ProjectId(row.id),
-  timeZone: storedTimeZone(row.time_zone),
+  ...toSettings(row),
   memberships: Number(row.membership_count),
   webhooks: row.webhook_count,
   lastBulkEndDate:
@@ -188,7 +199,7 @@ export const makeProjects = Effect.fnUntraced(function* (
   const sql = {
     createProject: withAndWithoutKey(schema, createProject, 4),
     createProjects: createProjects(schema),
-    updateProject: withAndWithoutKey(schema, updateProject, 8),
+    updateProject: withAndWithoutKey(schema, updateProject, 10),
     deleteProject: withAndWithoutKey(schema, deleteProject, 5),
     findProject: findProject(schema),
     listProjects: listProjects(schema),

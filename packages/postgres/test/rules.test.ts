@@ -434,7 +434,13 @@ test("the first check of a membership", () =>
        VALUES ('2020-01-01', ${seconds[0]} * interval '1 second', ARRAY[${seconds.join()}])`,
     )
     const decideAnnouncement = makeDecideAnnouncement({ leads, since: 0 })
-    const member = { projectId, userId: UserId("7"), dateSetAt: -Infinity, announced: undefined }
+    const member = {
+      projectId,
+      userId: UserId("7"),
+      dateSetAt: -Infinity,
+      announced: undefined,
+      grace: Millis(0),
+    }
     const dates = inputs(fc.integer({ min: 0, max: 4_000_000_000_000 }).map(EndDate))
     const cases = dates.map((endDate) => ({ ...member, endDate, end_date: textOf(endDate) }))
     yield* expectSame(

@@ -17,6 +17,7 @@ export const deeds: Readonly<Record<AuditRow["action"], string>> = {
   moved: "Moved between user ids",
   updated: "Metadata changed",
   expiring: "Announced to end",
+  overdue: "Overdue",
   expired: "Expired",
   person_erased: "Person erased",
   webhook_created: "Webhook created",

@@ -29,7 +29,7 @@ export interface MembershipChange extends AuditedChange {
   /**
    * The action; `bulk_lengthened` has left memberships with a later end date, `bulk_undone` has undone
    * a bulk extension, `moved` has moved the membership to or from another user id, `updated` has
-   * changed metadata, and `expiring` and `expired` announce the date.
+   * changed metadata, and `expiring`, `overdue` and `expired` announce the date.
    */
   readonly action: MembershipAction
 }
@@ -40,7 +40,7 @@ export interface AuditRow extends AuditedChange {
   /**
    * The action; `bulk_lengthened` has left memberships with a later end date, `bulk_undone` has undone
    * a bulk extension, `moved` has moved the membership to or from another user id, `updated` has
-   * changed metadata, and `expiring` and `expired` announce the date.
+   * changed metadata, and `expiring`, `overdue` and `expired` announce the date.
    */
   readonly action: AuditAction
   /**

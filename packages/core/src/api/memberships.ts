@@ -63,7 +63,7 @@ import { type MembershipChange, auditPage } from "./audit.ts"
 import { counted, declareOperations, pageFields, paged, plain } from "./declaration.ts"
 import type { Instant, Int, Uuid } from "./types.ts"
 
-/** Whether the end date is over. */
+/** Whether the membership has expired: its end date is over, and so is the project's grace. */
 export type MembershipState = State
 
 export interface Membership {
@@ -85,6 +85,8 @@ export interface Membership {
    */
   readonly kept_day: Int | null
   readonly state: MembershipState
+  /** When it expires, if its end date is over, and it is still active by the project's grace. */
+  readonly grace_until: Instant | null
   /**
    * A membership's metadata: an object with at most 16 texts by name. Texts have 1 to 255 characters.
    * Names have 1 to 40 letters, digits and _.-, a letter first.
@@ -209,7 +211,10 @@ export interface EndCounts {
   /** When the memberships were counted. */
   readonly at: Instant
   readonly total: Members
+  /** Memberships that end later, or are in grace. */
   readonly active: Members
+  /** Active memberships in grace: their end date is over. */
+  readonly overdue: Members
   readonly expired: Members
   /** Memberships ending on the day in `at`, including already ended ones. */
   readonly ends_today: Members

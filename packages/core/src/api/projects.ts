@@ -39,6 +39,19 @@ export interface Project extends ListedProject {
    * @example "UTC"
    */
   readonly time_zone: string
+  /**
+   * For how long memberships are still active after their end dates; null for none.
+   * @example "P7D"
+   */
+  readonly grace: string | null
+}
+
+/** A project after a change of its settings. */
+export interface ChangedProject extends Project {
+  /** After a dry run: the number of expired memberships that would be active again. */
+  readonly would_reactivate?: Int
+  /** After a dry run: the number of active memberships that would be expired. */
+  readonly would_expire?: Int
 }
 
 export interface ProjectActivity {
@@ -119,14 +132,14 @@ export const projectOperations = declareOperations({
   /**
    * Change a project
    *
-   * Changes settings of a project. What is not in the body stays as it is. A new time zone moves no end date.
+   * Changes settings of a project. What is not in the body stays as it is. A new time zone moves no end date. A new grace counts at once, for past ends too, and nothing is announced twice.
    */
   update: {
     method: "PATCH",
     pattern: one,
     role: "operator",
     input: projectUpdate,
-    reply: plain<Project>("The project was changed."),
+    reply: plain<ChangedProject>("The project was changed."),
     errors: [],
   },
   /**

@@ -237,6 +237,7 @@ const makeCellMemberships = (
     previewBulkExtension: (projectId, change) =>
       on(projectId).previewBulkExtension(projectId, change),
     countEnds: (projectId, query) => on(projectId).countEnds(projectId, query),
+    countEndedBetween: (projectId, ago) => on(projectId).countEndedBetween(projectId, ago),
     previewPublication: (projectId, ...rest) =>
       on(projectId).previewPublication(projectId, ...rest),
     previewUndo: (projectId, target) => on(projectId).previewUndo(projectId, target),

@@ -71,6 +71,7 @@ export const knownEventTypes = {
   ended: EventType("membership.ended"),
   updated: EventType("membership.updated"),
   expiring: EventType("membership.expiring"),
+  overdue: EventType("membership.overdue"),
   expired: EventType("membership.expired"),
   ping: EventType("webhook.ping"),
   failing: EventType("webhook.failing"),

@@ -19,16 +19,25 @@ import { type CurrentMembership, UserId } from "../memberships/membership.ts"
 import { EndingCursor } from "../memberships/store.ts"
 import { makeExtensionOperations } from "./extensions.ts"
 import { makeImport } from "./import.ts"
-import { type Call, type OperationsOn, type Replied, perform } from "./operation.ts"
+import { type Call, type OperationsOn, type Replied, isoOrNull, perform } from "./operation.ts"
 import { auditChangeData } from "./projects.ts"
 import { pageReply } from "./response.ts"
 
-const dataOf = ({ endDate, keptDay, metadata, state, through, userId }: CurrentMembership) => ({
+const dataOf = ({
+  endDate,
+  graceUntil,
+  keptDay,
+  metadata,
+  state,
+  through,
+  userId,
+}: CurrentMembership) => ({
   user_id: userId,
   end_date: formatEndDateOrNull(endDate),
   through: through ?? null,
   kept_day: keptDay ?? null,
   state,
+  grace_until: isoOrNull(graceUntil),
   metadata,
 })
 

@@ -6,8 +6,9 @@ import { ofResource } from "../api/declaration.ts"
 import { projectOperations } from "../api/projects.ts"
 import type { AuditAction, AuditRow } from "../memberships/audit-trail.ts"
 import { formatDuration } from "../memberships/duration.ts"
-import { MembershipActs } from "../memberships/membership-acts.ts"
+import { MembershipActs, type UpdatedProject } from "../memberships/membership-acts.ts"
 import type { ProjectSummary } from "../memberships/membership.ts"
+import { formatGrace } from "../memberships/project-settings.ts"
 import { WebhookActs } from "../webhooks/webhooks.ts"
 import { dryRunMessage } from "./extensions.ts"
 import {
@@ -50,13 +51,26 @@ const cursorOf = ({ cursor }: AuditRow) => cursor
 
 const listed = ({ id, memberships, webhooks }: ProjectSummary) => ({ id, memberships, webhooks })
 
-const projectReply = (project: ProjectSummary) => ({
-  data: {
-    ...listed(project),
-    last_bulk_end_date: isoOrNull(project.lastBulkEndDate),
-    time_zone: project.timeZone,
-  },
+const projectData = (project: ProjectSummary) => ({
+  ...listed(project),
+  last_bulk_end_date: isoOrNull(project.lastBulkEndDate),
+  time_zone: project.timeZone,
+  grace: formatGrace(project.grace),
 })
+
+const projectReply = (project: ProjectSummary) => ({ data: projectData(project) })
+
+const updatedReply = ({ wouldExpire, wouldReactivate, ...project }: UpdatedProject) =>
+  wouldExpire === undefined || wouldReactivate === undefined
+    ? projectReply(project)
+    : {
+        message: dryRunMessage,
+        data: {
+          ...projectData(project),
+          would_reactivate: wouldReactivate,
+          would_expire: wouldExpire,
+        },
+      }
 
 /**
  * Makes the operations on projects.
@@ -85,10 +99,7 @@ export const makeProjectOperations = Effect.fnUntraced(function* (maxBodyBytes: 
     ),
 
     update: perform(update, maxBodyBytes, (change, context) =>
-      Effect.map(acts.updateProject(change, context), (project) => ({
-        ...projectReply(project),
-        ...(change.dryRun && { message: dryRunMessage }),
-      })),
+      Effect.map(acts.updateProject(change, context), updatedReply),
     ),
 
     delete: perform(deletion, maxBodyBytes, (project, context) =>

@@ -27,12 +27,19 @@ export const membershipActions = [
   "updated",
   // A reminder was published.
   "expiring",
-  // The membership has ended by itself, and the announcement was published.
+  // The membership has ended by itself, and is still active during the project's grace.
+  "overdue",
+  // The membership has ended by itself, its grace is over, and the announcement was published.
   "expired",
 ] as const
 
 /** Actions on one membership without a change to its end date. */
-export const datelessActions: ReadonlySet<string> = new Set(["updated", "expiring", "expired"])
+export const datelessActions: ReadonlySet<string> = new Set([
+  "updated",
+  "expiring",
+  "overdue",
+  "expired",
+])
 
 /** A membership action in the audit trail. */
 export type MembershipAction = (typeof membershipActions)[number]

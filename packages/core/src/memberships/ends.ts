@@ -4,9 +4,10 @@ import * as Effect from "effect/Effect"
 import { InvalidInput } from "../base/errors.ts"
 import { readArgument } from "../base/input.ts"
 import * as Setting from "../base/setting.ts"
-import { earliestInstant, latestInstant, parseInstant } from "../base/time.ts"
-import { type TimeZone, dayNumberAt, startOfDayNumber, utc } from "./calendar.ts"
+import { type Millis, earliestInstant, latestInstant, parseInstant } from "../base/time.ts"
+import { dayNumberAt, startOfDayNumber, utc } from "./calendar.ts"
 import type { BulkChange } from "./end-date.ts"
+import { type ProjectSettings, defaultProjectSettings } from "./project-settings.ts"
 
 const dayMillis = 86_400_000
 
@@ -85,6 +86,8 @@ export interface EndsQuery {
 export interface EndCells {
   /** In milliseconds since the epoch. */
   readonly now: number
+  /** The project's. */
+  readonly grace: Millis
   readonly days: DayRange
   /** Each day's first instant, and that of the day after the last one. */
   readonly starts: ReadonlyMap<number, number>
@@ -102,15 +105,11 @@ const soonMillis = 7 * dayMillis
 /** Memberships with an end date after now are active. */
 const firstActive = (now: number): number => now + 1
 
-/**
- * Divides time for a count.
- *
- * @param timeZone - the project's
- */
+/** Divides time for a count of a project's memberships. */
 export const endCellsAt = (
   { days }: Pick<EndsQuery, "days">,
   now: number,
-  timeZone: TimeZone = utc,
+  { grace, timeZone }: ProjectSettings = defaultProjectSettings,
 ): EndCells => {
   const today = dayOf(now, timeZone)
   const range = days ?? daysAround(today)
@@ -118,9 +117,15 @@ export const endCellsAt = (
   const addDay = (day: number) => starts.set(day, startOfDayNumber(day, timeZone))
   for (const day of [today, today + 1]) addDay(day)
   for (let day = range.first; day <= range.last + 1; day++) addDay(day)
-  const bounds = new Set([firstActive(now), now + soonMillis, ...starts.values()])
+  const bounds = new Set([
+    firstActive(now - grace),
+    firstActive(now),
+    now + soonMillis,
+    ...starts.values(),
+  ])
   return {
     now,
+    grace,
     days: range,
     starts,
     today,
@@ -166,9 +171,11 @@ export interface EndCounts {
   readonly at: number
   /** All memberships. */
   readonly total: number
-  /** Memberships with an end date still to come. */
+  /** Memberships with an end date still to come, or in grace. */
   readonly active: number
-  /** Memberships with a past end date. */
+  /** Active memberships in grace: their end date is over. */
+  readonly overdue: number
+  /** Memberships with a past end date, and not in grace. */
   readonly expired: number
   /** Memberships ending today, or ended today. */
   readonly endsToday: number
@@ -190,7 +197,7 @@ export interface Extended {
  * @param inCell - the number of end dates in each cell; none for a missing cell
  */
 export const endCountsOf = (
-  { bounds, days, now, starts, today }: EndCells,
+  { bounds, days, grace, now, starts, today }: EndCells,
   inCell: ReadonlyMap<number, number>,
   extended: Extended,
 ): EndCounts => {
@@ -204,11 +211,12 @@ export const endCountsOf = (
     (before.get(to) ?? 0) - (before.get(from) ?? 0)
   const startOf = (day: number): number => starts.get(day) ?? NaN
   const endsOn = (day: number): number => within(startOf(day), startOf(day + 1))
-  const expired = before.get(firstActive(now)) ?? 0
+  const expired = before.get(firstActive(now - grace)) ?? 0
   return {
     at: now,
     total,
     active: total - expired,
+    overdue: within(firstActive(now - grace), firstActive(now)),
     expired,
     endsToday: endsOn(today),
     endsIn7Days: within(firstActive(now), now + soonMillis),

@@ -5,7 +5,7 @@ import type { ProjectId } from "../base/values.ts"
 import { type EventDraft, derivedEventId, draftEvent, knownEventTypes } from "../events/event.ts"
 import type { MembershipAction } from "./audit-trail.ts"
 import {
-  type EndDate,
+  EndDate,
   type LoggedBulkExtension,
   type OrderedEndDate,
   adjust,
@@ -13,10 +13,13 @@ import {
 } from "./end-date.ts"
 import type { UserId } from "./membership.ts"
 
+/** The `lead` of the announcement that a membership has expired. It comes last, and when depends on the project's grace. */
+export const expiredLead = Millis(-1000)
+
 /** An announcement for an end date. */
 export interface LastAnnouncement {
   readonly endDate: EndDate
-  /** How long before the end: a reminder; 0 for the end itself. */
+  /** How long before the end: a reminder; 0 for the end itself, if there is grace; and `expiredLead`. */
   readonly lead: Millis
 }
 
@@ -75,6 +78,8 @@ export interface DueMembership {
   readonly userId: UserId
   /** The effective end date. */
   readonly endDate: EndDate
+  /** The project's, in milliseconds. */
+  readonly grace: Millis
   /** When the membership got this date, in milliseconds since the epoch: see `dateSetAt`. */
   readonly dateSetAt: number
   /** The last announcement, for this or an earlier end date; `undefined` if there was none. */
@@ -83,7 +88,7 @@ export interface DueMembership {
 
 /** The announcements to make, and when. */
 export interface AnnouncementRules {
-  /** The reminders, longest first, and then 0 for the end itself. */
+  /** The reminders, longest first, and then 0 for the end itself. What has expired comes after these. */
   readonly leads: ReadonlyArray<Millis>
   /** When announcements began, in milliseconds since the epoch: earlier ends are not announced. */
   readonly since: number
@@ -109,11 +114,16 @@ const covers = (last: LastAnnouncement | undefined, { endDate, lead }: LastAnnou
 const isLate = (lead: Millis, { dateSetAt: setAt, endDate }: Candidate): boolean =>
   lead > 0 && endDate - lead <= setAt
 
-type Candidate = Pick<DueMembership, "announced" | "dateSetAt" | "endDate">
+type Candidate = Pick<DueMembership, "announced" | "dateSetAt" | "endDate" | "grace">
+
+/** Returns when an announcement is due, in milliseconds since the epoch. */
+const dueAt = ({ endDate, grace }: Candidate, lead: Millis): number =>
+  lead === expiredLead ? endDate + grace : endDate - lead
 
 /**
- * Decides on a membership's announcement. If several leads are due, only the shortest counts: the
+ * Decides on a membership's announcement. If several leads are due, only the last counts: the
  * others are late. If its time had come when the end date was set, a reminder is not announced.
+ * Without grace, the end is not announced apart from the expiry.
  *
  * @param now - milliseconds since the epoch
  */
@@ -122,22 +132,25 @@ export const decideExpiry = (
   candidate: Candidate,
   now: number,
 ): ExpiryDecision => {
-  const { announced: last, endDate } = candidate
-  const reached = leads.findLast((lead) => endDate - lead <= now)
-  const next = leads.find((lead) => endDate - lead > now)
+  const { announced: last, endDate, grace } = candidate
+  const all = [...leads.filter((lead) => lead > 0 || grace > 0), expiredLead]
+  const reached = all.findLast((lead) => dueAt(candidate, lead) <= now)
+  const next = all.find((lead) => dueAt(candidate, lead) > now)
   const announced =
-    reached === undefined || endDate <= since || isLate(reached, candidate)
+    reached === undefined ||
+    Math.max(endDate, dueAt(candidate, reached)) <= since ||
+    isLate(reached, candidate)
       ? undefined
       : { endDate, lead: reached }
   return {
     announced: announced === undefined || covers(last, announced) ? undefined : announced,
-    alarm: next === undefined ? undefined : endDate - next,
+    alarm: next === undefined ? undefined : dueAt(candidate, next),
   }
 }
 
 /** An announcement to store, with its event draft and its audit row's action. */
 export interface Announcement extends LastAnnouncement {
-  readonly action: Extract<MembershipAction, "expiring" | "expired">
+  readonly action: Extract<MembershipAction, "expiring" | "overdue" | "expired">
   readonly event: EventDraft
 }
 
@@ -152,12 +165,17 @@ export interface AnnouncementOutcome {
 /** Decides on a membership at a time, in milliseconds since the epoch. */
 export type DecideAnnouncement = (candidate: DueMembership, now: number) => AnnouncementOutcome
 
+const actionOf = (lead: Millis): Announcement["action"] => {
+  if (lead === expiredLead) return "expired"
+  return lead === 0 ? "overdue" : "expiring"
+}
+
 const announcementOf = (
-  { projectId, userId }: DueMembership,
+  { grace, projectId, userId }: DueMembership,
   { endDate, lead }: LastAnnouncement,
   at: number,
 ): Announcement => {
-  const action = lead === 0 ? "expired" : "expiring"
+  const action = actionOf(lead)
   const event = draftEvent({
     id: derivedEventId(`${projectId} ${userId} ${endDate} ${lead}`, at),
     projectId,
@@ -167,8 +185,9 @@ const announcementOf = (
       project_id: projectId,
       user_id: userId,
       end_date: formatEndDate(endDate),
-      // In JSON, an undefined reminder is omitted.
-      reminder: lead === 0 ? undefined : lead / 1000,
+      // In JSON, undefined fields are omitted.
+      reminder: action === "expiring" ? lead / 1000 : undefined,
+      grace_until: action === "overdue" ? formatEndDate(EndDate(endDate + grace)) : undefined,
     },
   })
   return { endDate, lead, action, event }

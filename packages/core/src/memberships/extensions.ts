@@ -62,6 +62,7 @@ import {
   isAlreadyMember,
   isEndsLater,
   laterOf,
+  stateAt,
 } from "./membership.ts"
 import type { Change, DateChange, MembershipStore, Extension as StoreExtension } from "./store.ts"
 
@@ -158,11 +159,13 @@ export const unrepeatable = (alternative = ""): InvalidInput =>
 /** Returns the end date from which a duration counts. In days, now means the end of today. */
 const startOf = (
   from: DurationStart,
-  { endDate, inDays, keptDay }: Membership,
+  membership: Membership,
   zone: TimeZone,
   now: number,
 ): CalendarEnd => {
-  if (from === "end" || (from === "later" && endDate > now)) {
+  const { endDate, inDays, keptDay } = membership
+  // While the grace lasts, the days since the end were used.
+  if (from === "end" || (from === "later" && stateAt(membership, now) === "active")) {
     return { instant: endDate, inDays, keptDay }
   }
   const today =
@@ -233,7 +236,10 @@ const endAfter = (
     : startOf(from, found, zone, now)
   const sum = extendByCalendar({ end: start, by, zone })
   if (Result.isFailure(sum)) return Effect.fail(tooLate)
-  return sum.success.instant > now ? Effect.succeed(sum.success) : Effect.fail(inPast)
+  const { instant } = sum.success
+  // Over, but still in grace.
+  const isActive = !isAbsent(found) && stateAt({ ...found, endDate: instant }, now) === "active"
+  return instant > now || isActive ? Effect.succeed(sum.success) : Effect.fail(inPast)
 }
 
 const createdMark = "created "

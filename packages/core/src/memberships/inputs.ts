@@ -28,6 +28,7 @@ import {
   userIdsOption,
 } from "./membership.ts"
 import { metadataPatchSetting, metadataSetting } from "./metadata.ts"
+import { graceSetting } from "./project-settings.ts"
 import { EndingCursor } from "./store.ts"
 
 /** Text with a refined type in requests. Errors show the received value. */
@@ -154,6 +155,12 @@ export const projectSettings = {
    * @example "Europe/Berlin"
    */
   timeZone: Setting.optional(timeZoneSetting),
+  /**
+   * For how long memberships are still active after their end dates: an ISO 8601 duration in weeks, days, hours, minutes and
+   * seconds, up to 90 days; null for none. It counts at once, for past ends too.
+   * @example "P7D"
+   */
+  grace: Setting.optional(graceSetting),
 }
 
 /**

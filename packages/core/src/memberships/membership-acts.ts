@@ -65,7 +65,13 @@ import {
   noMetadata,
 } from "./metadata.ts"
 import { makeMove } from "./move.ts"
-import { applyProjectPatch, defaultProjectSettings, projectChanges } from "./project-settings.ts"
+import {
+  type ProjectSettings,
+  applyProjectPatch,
+  defaultProjectSettings,
+  graceChange,
+  projectChanges,
+} from "./project-settings.ts"
 import { makeMembershipQueries } from "./queries.ts"
 import { MembershipStore, parseGrantAnswer } from "./store.ts"
 
@@ -100,6 +106,20 @@ const emptyProject = (id: ProjectId): ProjectSummary => ({
   webhooks: 0,
   lastBulkEndDate: undefined,
 })
+
+/** Counts the memberships to which a change of grace would give another state. */
+const previewGrace = (
+  store: MembershipStore["Service"],
+  before: ProjectSummary,
+  after: ProjectSettings,
+) => {
+  const change = graceChange(before, after)
+  if (change === undefined) return Effect.succeed({ wouldReactivate: 0, wouldExpire: 0 })
+  return Effect.map(store.countEndedBetween(before.id, change), (count) => ({
+    wouldReactivate: change.state === "active" ? count : 0,
+    wouldExpire: change.state === "expired" ? count : 0,
+  }))
+}
 
 // Far days in many time zones take 0.1 ms each.
 const rowsPerTurn = 100
@@ -156,8 +176,8 @@ const makeChanges = Effect.fnUntraced(function* (settings: MembershipsSettings) 
       const attempt = Effect.gen(function* () {
         const before = yield* store.findProject(projectId)
         const after = applyProjectPatch(before, patch)
-        const updated: ProjectSummary = { ...before, ...after }
-        if (dryRun) return updated
+        const updated: UpdatedProject = { ...before, ...after }
+        if (dryRun) return { ...updated, ...(yield* previewGrace(store, before, after)) }
         const idempotency = context.idempotency && {
           ...context.idempotency,
           answer: JSON.stringify(updated),
@@ -203,22 +223,26 @@ const makeChanges = Effect.fnUntraced(function* (settings: MembershipsSettings) 
       if (!settings.userIds.is(userId)) {
         return yield* invalidArgument("userId", settings.userIds.expected)
       }
-      const { endDate, inDays, timeZone } =
-        membership.through === undefined
-          ? { endDate: membership.endDate, inDays: false, timeZone: utc }
-          : yield* Effect.gen(function* () {
-              const { through, timeZone: given } = membership
-              const project = yield* store.findProject(projectId)
-              const zone = given ?? (yield* Effect.fromResult(knownZone(project.timeZone)))
-              return { endDate: endOfDay(through, zone), inDays: true, timeZone: project.timeZone }
-            })
       const { at } = context
+      const isInstant = membership.through === undefined
+      // The response depends on the project's settings only then.
+      const { grace, timeZone } =
+        isInstant && membership.endDate > at
+          ? defaultProjectSettings
+          : yield* store.findProject(projectId)
+      const { endDate, inDays } = isInstant
+        ? { endDate: membership.endDate, inDays: false }
+        : yield* Effect.gen(function* () {
+            const { through, timeZone: given } = membership
+            const zone = given ?? (yield* Effect.fromResult(knownZone(timeZone)))
+            return { endDate: endOfDay(through, zone), inDays: true }
+          })
       const event = changeEvent(services, { ...context, ...membership }, knownEventTypes.granted, {
         project_id: projectId,
         user_id: userId,
         new_end_date: formatEndDate(endDate),
       })
-      const dated = { userId, endDate, inDays, timeZone, metadata }
+      const dated = { userId, endDate, inDays, timeZone, grace, metadata }
       const changed = { ...context, projectId, reason, event, ...dated }
       const result = yield* ifAbsent
         ? store.grantIfAbsent({ ...changed, isFinal: true })
@@ -345,6 +369,14 @@ export interface MembershipsOptions extends Setting.InputOf<typeof membershipsOp
 
 /** The options as the library uses them. */
 export interface MembershipsSettings extends Setting.OutputOf<typeof membershipsOptions> {}
+
+/** A project after a change of its settings. */
+export interface UpdatedProject extends ProjectSummary {
+  /** After a dry run: how many expired memberships would be active again. */
+  readonly wouldReactivate?: number | undefined
+  /** After a dry run: how many active memberships would be expired. */
+  readonly wouldExpire?: number | undefined
+}
 
 /** A membership after a grant. */
 export interface GrantResult extends CurrentMembership {

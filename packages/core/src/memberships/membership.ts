@@ -16,7 +16,7 @@ import {
 } from "./calendar.ts"
 import {
   type BulkMode,
-  type EndDate,
+  EndDate,
   type EndDateInput,
   formatEndDate,
   endDateSetting,
@@ -98,12 +98,10 @@ export interface MembershipEnd {
   readonly endDate: EndDate
 }
 
-/** A user's membership in a project, as stores return it. It has expired once its end date has passed. */
-export interface Membership extends MembershipEnd, DateForm {
+/** A user's membership in a project, as stores return it, with the project's settings. */
+export interface Membership extends MembershipEnd, DateForm, ProjectSettings {
   /** The host's notes on it: texts by name, such as `{ plan: "gold" }`. */
   readonly metadata: Metadata
-  /** The project's time zone. */
-  readonly timeZone: TimeZone
 }
 
 /** Whether a membership has expired. */
@@ -112,9 +110,16 @@ export const membershipStates = ["active", "expired"] as const
 /** Whether a membership has expired. */
 export type MembershipState = (typeof membershipStates)[number]
 
-/** Returns a membership's state at an instant, in milliseconds since the epoch. */
-export const stateAt = ({ endDate }: Pick<Membership, "endDate">, at: number): MembershipState =>
-  endDate > at ? "active" : "expired"
+/** When a membership ends, and for how long it is still active then. */
+type Lasting = Pick<Membership, "endDate" | "grace">
+
+/** Returns a membership's state at an instant, in milliseconds since the epoch. It has expired when its grace is over. */
+export const stateAt = ({ endDate, grace }: Lasting, at: number): MembershipState =>
+  endDate + grace > at ? "active" : "expired"
+
+/** Returns when a membership's grace is over; `undefined` unless it has ended, and is still active. */
+export const graceUntilAt = ({ endDate, grace }: Lasting, at: number): EndDate | undefined =>
+  endDate <= at && endDate + grace > at ? EndDate(endDate + grace) : undefined
 
 /** A membership, and whether it had expired when it was read. */
 export interface CurrentMembership extends MembershipEnd {
@@ -124,13 +129,15 @@ export interface CurrentMembership extends MembershipEnd {
   readonly keptDay: number | undefined
   /** The host's notes on it: texts by name, such as `{ plan: "gold" }`. */
   readonly metadata: Metadata
-  /** `"expired"` if its end date was over. */
+  /** `"expired"` if its end date was over, and the project's grace, too. */
   readonly state: MembershipState
+  /** When it expires, in milliseconds since the epoch, if it has ended, and is still active. */
+  readonly graceUntil: EndDate | undefined
 }
 
 /** Returns a membership as hosts get it, with its state at an instant, in milliseconds since the epoch. */
 export const currentMembership = (
-  { endDate, inDays, keptDay, metadata, projectId, timeZone, userId }: Membership,
+  { endDate, grace, inDays, keptDay, metadata, projectId, timeZone, userId }: Membership,
   at: number,
 ): CurrentMembership => ({
   projectId,
@@ -139,7 +146,8 @@ export const currentMembership = (
   through: inDays ? dayEndedAt(endDate, timeZone) : undefined,
   keptDay,
   metadata,
-  state: stateAt({ endDate }, at),
+  state: stateAt({ endDate, grace }, at),
+  graceUntil: graceUntilAt({ endDate, grace }, at),
 })
 
 /** A project, its settings, and how much it has. */

@@ -50,6 +50,7 @@ import {
   type MembershipsSettings,
   type GrantResult,
   type ImportResult,
+  type UpdatedProject,
   makeActs,
   MembershipActs,
 } from "./membership-acts.ts"
@@ -136,6 +137,9 @@ export class Memberships extends Context.Service<
      * Fails with `ProjectNotFound`.
      *
      * @param change.timeZone - the name of an IANA time zone, in which whole days begin and end
+     * @param change.grace - an ISO 8601 duration up to 90 days, such as `"P7D"`, for which memberships are
+     *   still active after their end dates; `null` for none. It counts at once, for past ends too
+     * @param change.dryRun - only counts the memberships to which the change would give another state
      *
      * @example
      * ```ts
@@ -148,7 +152,7 @@ export class Memberships extends Context.Service<
     readonly updateProject: (
       change: UpdatingProject,
       origin?: OriginInput,
-    ) => Effect.Effect<ProjectSummary, ChangeFailure | ProjectNotFound>
+    ) => Effect.Effect<UpdatedProject, ChangeFailure | ProjectNotFound>
 
     /**
      * Deletes a project with its memberships, webhooks, events and deliveries, and its audit trail

@@ -61,9 +61,9 @@ export const makeMembershipQueries = (
 
   isActive: Effect.fnUntraced(function* ({ projectId, userId }: Decoded<typeof possibleMember>) {
     if (projectId === undefined || userId === undefined) return false
-    const found = Effect.map(store.find(projectId, userId), ({ endDate }) => endDate)
-    const endDate = yield* Effect.catchTag(found, "MembershipNotFound", () => Effect.undefined)
-    return endDate !== undefined && stateAt({ endDate }, yield* currentUnixMillis) === "active"
+    const found = store.find(projectId, userId)
+    const membership = yield* Effect.catchTag(found, "MembershipNotFound", () => Effect.undefined)
+    return membership !== undefined && stateAt(membership, yield* currentUnixMillis) === "active"
   }),
 
   list: Effect.fnUntraced(function* (page: Decoded<typeof membershipsPage>) {
@@ -76,8 +76,13 @@ export const makeMembershipQueries = (
 
   listEnding: Effect.fnUntraced(function* ({ projectId, ...page }: Decoded<typeof endingPage>) {
     const { memberships, next } = yield* store.listEnding(projectId, page)
-    // The store lists only active ones, by its clock. By another one, some may have ended.
-    return { memberships: memberships.map((one) => currentMembership(one, -Infinity)), next }
+    const at = yield* currentUnixMillis
+    // The store lists only active ones, by its clock. By another one, some may have expired.
+    const listed = memberships.map((one) => ({
+      ...currentMembership(one, at),
+      state: "active" as const,
+    }))
+    return { memberships: listed, next }
   }),
 
   countEnds: Effect.fnUntraced(function* (counting: Decoded<typeof endsCount>) {

@@ -12,7 +12,7 @@ import type {
   ReplayedResponse,
 } from "../base/change-context.ts"
 import type { StoreUnavailable } from "../base/errors.ts"
-import type { Millis } from "../base/time.ts"
+import { Millis } from "../base/time.ts"
 import { type ProjectId, type ProjectNotFound, brandedWhere } from "../base/values.ts"
 import type { Event, EventDraft, EventId } from "../events/event.ts"
 import type { AuditCursor, AuditRow, Disclosure } from "./audit-trail.ts"
@@ -51,7 +51,7 @@ import type {
 } from "./membership.ts"
 import { type Metadata, type MetadataConflict, metadataFromJson } from "./metadata.ts"
 import type { MovedMembership } from "./move.ts"
-import { type ProjectSettings, storedTimeZone } from "./project-settings.ts"
+import { type ProjectSettings, noGrace, storedTimeZone } from "./project-settings.ts"
 
 /** Common to all changes. */
 export interface Change extends ChangeContext {
@@ -74,6 +74,8 @@ export interface Grant extends DateChange {
   readonly metadata?: Metadata | undefined
   /** The project's time zone as the first response shows it, for `formatGrantAnswer`. Default: UTC. */
   readonly timeZone?: TimeZone | undefined
+  /** The project's grace, in the same way. Default: none. */
+  readonly grace?: Millis | undefined
 }
 
 /** A new membership for a user without one. */
@@ -211,7 +213,7 @@ export class MembershipStore extends Context.Service<
     /**
      * Replaces a project's settings, and moves no end date. Fails with `ProjectConflict` if there is no project, or if it
      * has other settings than expected. Audits `project_changed` with the project's id as the subject, unless nothing
-     * differs.
+     * differs. If the grace is shorter, each membership that may have expired by it gets a next check.
      */
     readonly updateProject: (
       change: ProjectChange,
@@ -351,6 +353,15 @@ export class MembershipStore extends Context.Service<
       query: EndsQuery,
     ) => Effect.Effect<EndCounts, ProjectNotFound | StoreUnavailable>
 
+    /**
+     * Counts a project's memberships that ended at least `from` ago, and less than `to`: milliseconds
+     * before now, by the store's clock and without a lock.
+     */
+    readonly countEndedBetween: (
+      projectId: ProjectId,
+      ago: { readonly from: Millis; readonly to: Millis },
+    ) => Effect.Effect<number, ProjectNotFound | StoreUnavailable>
+
     /** Returns the effect undoing a bulk extension would have now, in the same way, or fails as it would. */
     readonly previewUndo: (
       projectId: ProjectId,
@@ -449,8 +460,8 @@ export class MembershipStore extends Context.Service<
     ) => Effect.Effect<ReadonlyArray<Membership>, ProjectNotFound | StoreUnavailable>
 
     /**
-     * Returns at most `limit` active memberships, by the store's clock, ending before an instant:
-     * ordered by end date and, for equal end dates, in any stable order. If nobody changes a membership
+     * Returns at most `limit` active memberships, by the store's clock, ending before an instant, those
+     * in grace included: ordered by end date and, for equal end dates, in any stable order. If nobody changes a membership
      * meanwhile, it is on one page. A page may have fewer memberships than `limit`, or none, and yet
      * not be the last: a store may stop reading for a page after a short time.
      *
@@ -562,6 +573,8 @@ export interface GrantAnswer extends OptionalForm {
   readonly endDate: EndDate
   /** The project's time zone then. Default: UTC. */
   readonly timeZone?: TimeZone | undefined
+  /** The project's grace then. Default: none. */
+  readonly grace?: Millis | undefined
   /** Whether it changed nothing, because the user had a membership. */
   readonly isLeft: boolean
   /** The metadata as JSON. */
@@ -572,13 +585,14 @@ export interface GrantAnswer extends OptionalForm {
 export const formatGrantAnswer = ({
   at,
   endDate,
+  grace = noGrace,
   inDays = false,
   isLeft,
   keptDay,
   metadata,
   timeZone = utc,
 }: GrantAnswer): string =>
-  `${at} ${endDate} ${inDays ? "day" : "instant"} ${keptDay ?? "-"} ${timeZone} ${isLeft ? "left" : "granted"} ${metadata}`
+  `${at} ${endDate} ${inDays ? "day" : "instant"} ${keptDay ?? "-"} ${timeZone} ${grace} ${isLeft ? "left" : "granted"} ${metadata}`
 
 /** Formats a bulk extension's answer: the number of memberships, and the end date if it has one. */
 export const formatBulkAnswer = (total: number, bulk: BulkChange): string =>
@@ -600,13 +614,15 @@ export const parseGrantAnswer = (
   answer: string,
 ): Pick<GrantAnswer, "at" | "isLeft"> & Omit<Membership, "projectId" | "userId"> => {
   // Metadata may have spaces.
-  const [at, endDate, unit, keptDay = "-", zone = utc, outcome, ...metadata] = answer.split(" ")
+  const [at, endDate, unit, keptDay = "-", zone = utc, grace = "0", outcome, ...metadata] =
+    answer.split(" ")
   return {
     at: Number(at),
     endDate: EndDate(Number(endDate)),
     inDays: unit === "day",
     keptDay: keptDay === "-" ? undefined : Number(keptDay),
     timeZone: storedTimeZone(zone),
+    grace: Millis(Number(grace)),
     isLeft: outcome === "left",
     metadata: metadataFromJson(metadata.join(" ")),
   }

@@ -139,7 +139,19 @@ const kinds: { readonly [Name in keyof typeof knownEventTypes]: Kind } = {
       }),
     }),
   },
-  expired: { when: "A membership has ended at its end date.", data: ending },
+  overdue: {
+    when: "A membership has ended at its end date, and is still active during the project's grace.",
+    data: Schema.Struct({
+      ...ending.fields,
+      grace_until: instant.annotateKey({
+        description: "When the grace is over: then the membership expires.",
+      }),
+    }),
+  },
+  expired: {
+    when: "A membership has expired: it has ended at its end date, and the project's grace is over, if it has some.",
+    data: ending,
+  },
   ping: { when: "The webhook is tried out.", data: Schema.Struct(ofWebhook) },
   failing: {
     when: "All attempts for another webhook of the project have failed for 50, 90 or 100 % of the time after which it is disabled.",

@@ -15,6 +15,7 @@ import {
   changeTime,
   dateSetAt,
   decideExpiry,
+  expiredLead,
   makeDecideAnnouncement,
   reminderLeads,
 } from "../../src/memberships/expiry.ts"
@@ -26,7 +27,11 @@ const lead = (min: number) => fc.integer({ min, max: 50 }).map((hours) => Millis
 const allLeads = fc.array(lead(1)).map(reminderLeads)
 const date = fc.integer({ min: 1, max: 100 }).map((hours) => EndDate(hours * hour))
 const time = fc.integer({ min: 0, max: 120 }).map((hours) => hours * hour)
-const announced = fc.option(fc.record({ endDate: date, lead: lead(0) }), { nil: undefined })
+const graces = fc.oneof(fc.constant(Millis(0)), lead(1))
+const announced = fc.option(
+  fc.record({ endDate: date, lead: fc.oneof(lead(0), fc.constant(expiredLead)) }),
+  { nil: undefined },
+)
 
 describe("the leads", () => {
   it("are each reminder once, longest first, with the end itself", () => {
@@ -41,6 +46,7 @@ describe("the decision on a membership", () => {
     leads: ReadonlyArray<Millis>,
     candidate: {
       readonly endDate: EndDate
+      readonly grace?: Millis
       readonly announced?: LastAnnouncement | undefined
       readonly dateSetAt?: number
     },
@@ -49,23 +55,39 @@ describe("the decision on a membership", () => {
   ): ExpiryDecision =>
     decideExpiry(
       { leads, since },
-      { dateSetAt: -Infinity, announced: undefined, ...candidate },
+      { dateSetAt: -Infinity, announced: undefined, grace: Millis(0), ...candidate },
       now,
     )
 
-  it("announces the shortest of what is due, and nothing that was announced or ended before", () => {
+  /** What is announced, first to last, and when. */
+  const timesOf = (leads: ReadonlyArray<Millis>, endDate: EndDate, grace: Millis) => [
+    ...leads.filter((one) => one > 0).map((one) => ({ lead: one, at: endDate - one })),
+    ...(grace > 0 ? [{ lead: 0, at: Number(endDate) }] : []),
+    { lead: expiredLead, at: endDate + grace },
+  ]
+
+  it("announces the last of what is due, and nothing that was announced or ended before", () => {
     fc.assert(
-      fc.property(allLeads, date, announced, time, time, (leads, endDate, last, since, now) => {
-        const decision = decide(leads, { endDate, announced: last }, now, since)
-        const due = leads.filter((one) => endDate - one <= now)
-        const shortest = Math.min(...due)
-        const isOver = last?.endDate === endDate && last.lead <= shortest
-        expect(decision.announced).toEqual(
-          due.length === 0 || isOver || endDate <= since ? undefined : { endDate, lead: shortest },
-        )
-        const later = leads.map((one) => endDate - one).filter((at) => at > now)
-        expect(decision.alarm).toBe(later.length === 0 ? undefined : Math.min(...later))
-      }),
+      fc.property(
+        allLeads,
+        date,
+        graces,
+        announced,
+        time,
+        time,
+        (leads, endDate, grace, last, since, now) => {
+          const decision = decide(leads, { endDate, grace, announced: last }, now, since)
+          const times = timesOf(leads, endDate, grace)
+          const due = times.findLast(({ at }) => at <= now)
+          const isOver =
+            due === undefined ||
+            (last?.endDate === endDate && last.lead <= due.lead) ||
+            (endDate <= since && due.at <= since) ||
+            (endDate <= since && due.lead > 0)
+          expect(decision.announced).toEqual(isOver ? undefined : { endDate, lead: due?.lead })
+          expect(decision.alarm).toBe(times.find(({ at }) => at > now)?.at)
+        },
+      ),
     )
   })
 
@@ -81,15 +103,21 @@ describe("the decision on a membership", () => {
 
   it("announces each lead in turn, and then nothing more, if asked whenever the alarm comes", () => {
     fc.assert(
-      fc.property(allLeads, date, (leads, endDate) => {
+      fc.property(allLeads, date, graces, (leads, endDate, grace) => {
         const said: Array<LastAnnouncement> = []
         let alarm: number | undefined = -1000 * hour
         while (alarm !== undefined) {
-          const decided = decide(leads, { endDate, announced: said.at(-1) }, alarm, -1000 * hour)
+          const decided = decide(
+            leads,
+            { endDate, grace, announced: said.at(-1) },
+            alarm,
+            -1000 * hour,
+          )
           if (decided.announced !== undefined) said.push(decided.announced)
           ;({ alarm } = decided)
         }
-        expect(said).toEqual(leads.map((one) => ({ endDate, lead: one })))
+        const all = timesOf(leads, endDate, grace).map(({ lead: one }) => ({ endDate, lead: one }))
+        expect(said).toEqual(all)
       }),
     )
   })
@@ -163,18 +191,21 @@ describe("the event of an announcement", () => {
     projectId: ProjectId("p1"),
     userId: UserId("1001"),
     endDate: EndDate(10 * hour),
+    grace: Millis(0),
     dateSetAt: 0,
     announced: undefined,
   }
 
   it.each([
-    ["expiring", 9, "09:00:00.000Z", hour, ',"reminder":3600'],
-    ["expired", 10, "10:00:00.000Z", 0, ""],
-  ])("says what it announces: %s", (action, hours, timestamp, before, more) => {
+    ["expiring", 9, 0, "09:00:00.000Z", hour, ',"reminder":3600'],
+    ["overdue", 10, 2, "10:00:00.000Z", 0, ',"grace_until":"1970-01-01T12:00:00.000Z"'],
+    ["expired", 12, 2, "12:00:00.000Z", expiredLead, ""],
+    ["expired", 10, 0, "10:00:00.000Z", expiredLead, ""],
+  ])("says what it announces: %s", (action, hours, grace, timestamp, before, more) => {
     const type = `membership.${action}`
     const data = `"project_id":"p1","user_id":"1001","end_date":"1970-01-01T10:00:00.000Z"${more}`
     const head = `{"type":"${type}","timestamp":"1970-01-01T${timestamp}","data":{${data}`
-    expect(decide(candidate, hours * hour)).toMatchObject({
+    expect(decide({ ...candidate, grace: Millis(grace * hour) }, hours * hour)).toMatchObject({
       announcement: { action, lead: before, event: { type, at: hours * hour, head } },
     })
   })

@@ -86,6 +86,7 @@ const causeAll = async ({ events, memberships, webhooks }: Tenure): Promise<void
   const [bulk] = await memberships.bulkExtensions({ projectId })
   if (bulk !== undefined) await memberships.undoBulkExtension({ ...inProject, id: bulk.id })
   await memberships.end(member)
+  await memberships.updateProject({ projectId, grace: "PT3M" })
   // A minute before its reminder, and over at once.
   await memberships.grant({ ...member, endDate: Date.now() + hour + minute })
   await memberships.grant({ ...inProject, userId: "1003", endDate: Date.now() + 1 })
@@ -93,8 +94,8 @@ const causeAll = async ({ events, memberships, webhooks }: Tenure): Promise<void
   await webhooks.ping({ projectId, webhookId: id })
 }
 
-/** Reads a feed's stream until every event type has come. */
-const follow = async (url: string, token: string): Promise<void> => {
+/** Reads a feed's stream from its start until events of these types have come. */
+const follow = async (url: string, token: string, until: ReadonlyArray<string>): Promise<void> => {
   const headers = { accept: "text/event-stream", authorization: `Bearer ${token}` }
   const response = await fetch(`${url}/v2/projects/${projectId}/events?after=start`, { headers })
   const seen = new Set<string>()
@@ -108,7 +109,7 @@ const follow = async (url: string, token: string): Promise<void> => {
       fed.push({ payload: JSON.parse(data) })
       seen.add(type)
     }
-    if (types.every((type) => seen.has(type))) return
+    if (until.every((type) => seen.has(type))) return
   }
 }
 
@@ -148,8 +149,16 @@ beforeAll(async () => {
   const { token } = await tenure.apiKeys.issue({ projects: [projectId] })
   await causeAll(tenure)
   // The reminder is due.
-  vi.spyOn(Date, "now").mockImplementation(() => realNow() + 2 * minute)
-  await follow(server.url, token)
+  const clock = vi.spyOn(Date, "now").mockImplementation(() => realNow() + 2 * minute)
+  const last = "membership.expired"
+  await follow(
+    server.url,
+    token,
+    types.filter((type) => type !== last),
+  )
+  // The grace is over.
+  clock.mockImplementation(() => realNow() + 6 * minute)
+  await follow(server.url, token, [last])
   const subscribe = { type: "subscribe", project: projectId }
   await talk(server.url, token, [{ ...subscribe, after: "start" }], ["cursor"])
   await talk(server.url, token, [{ ...subscribe, after: "another-history" }], ["reset"])

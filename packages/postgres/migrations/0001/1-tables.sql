@@ -7,6 +7,8 @@ CREATE TABLE tenure.projects (
   number               bigint GENERATED ALWAYS AS IDENTITY UNIQUE,
   -- The IANA time zone in which the project's days begin and end.
   time_zone            text NOT NULL DEFAULT 'UTC',
+  -- For how long memberships are still active after their end dates.
+  grace_seconds        integer NOT NULL DEFAULT 0,
   -- How many memberships and webhooks the project has.
   membership_count     bigint NOT NULL DEFAULT 0,
   webhook_count        integer NOT NULL DEFAULT 0,
@@ -47,7 +49,8 @@ CREATE TABLE tenure.memberships (
   previous_end_date      timestamptz(3),
   -- When to check whether there is something to announce.
   next_check_at          timestamptz,
-  -- The last announced end date, and how many seconds before it: 0 for the end itself.
+  -- The last announced end date, and how many seconds before it: 0 for the end itself, if there is grace, and -1
+  -- for the expiry.
   announced_end          timestamptz(3),
   announced_lead_seconds integer,
   -- The seq of the last change that kept end_date, which is an announcement or a change to the metadata. It

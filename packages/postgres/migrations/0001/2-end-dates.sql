@@ -409,10 +409,10 @@ $$;
 -- comments also appear in the declarations for Drizzle, Kysely and Prisma. Pages ordered by user id need the
 -- project number: the planner knows no order for rows joined with a project.
 CREATE VIEW tenure.memberships_current AS
-SELECT project_id, project_number, user_id, end_date, end_date > now() AS is_active,
-       coalesce(metadata, '{}')::jsonb AS metadata, in_days, kept_day, time_zone
+SELECT project_id, project_number, user_id, end_date, end_date + grace_seconds * interval '1 second' > now() AS is_active,
+       coalesce(metadata, '{}')::jsonb AS metadata, in_days, kept_day, time_zone, grace_seconds
 FROM (
-  SELECT p.id AS project_id, m.project_number, m.user_id, m.metadata, p.time_zone,
+  SELECT p.id AS project_id, m.project_number, m.user_id, m.metadata, p.time_zone, p.grace_seconds,
          tenure.effective_in_days(m.in_days, m.seq, p.bulk_seq, (
            SELECT b.in_days FROM tenure.bulk_extensions b
            WHERE b.project_number = m.project_number AND b.seq > m.seq AND b.state <> 'settled' ORDER BY b.seq LIMIT 1
@@ -441,7 +441,8 @@ COMMENT ON COLUMN tenure.memberships_current.user_id IS 'The user id, as text.';
 
 COMMENT ON COLUMN tenure.memberships_current.end_date IS 'The end date, after all bulk extensions.';
 
-COMMENT ON COLUMN tenure.memberships_current.is_active IS 'Whether the end date is later than the beginning of the transaction.';
+COMMENT ON COLUMN tenure.memberships_current.is_active IS
+'Whether the end date, with the grace of the project, is later than the beginning of the transaction.';
 
 COMMENT ON COLUMN tenure.memberships_current.in_days IS
 'Whether the end date was given as a day. Then it is the end of that day in time_zone, unless that was changed.';
@@ -449,6 +450,9 @@ COMMENT ON COLUMN tenure.memberships_current.in_days IS
 COMMENT ON COLUMN tenure.memberships_current.kept_day IS 'The day of the month that months count with, if the end date hides it.';
 
 COMMENT ON COLUMN tenure.memberships_current.time_zone IS 'The time zone of the project: a name of IANA.';
+
+COMMENT ON COLUMN tenure.memberships_current.grace_seconds IS
+'For how many seconds memberships of the project are still active after their end dates.';
 
 COMMENT ON COLUMN tenure.memberships_current.metadata IS 'The metadata: texts by name; an empty object without any.';
 

@@ -384,7 +384,8 @@ export const operations: ReadonlyArray<Operation> = [
   ),
   onMemberships("change project", ({ updateProject }, setting, slot) => {
     const expected = defaultProjectSettings
-    const settings = { timeZone: TimeZone(slot === "first" ? "Europe/Berlin" : "Asia/Kathmandu") }
+    const timeZone = TimeZone(slot === "first" ? "Europe/Berlin" : "Asia/Kathmandu")
+    const settings = { timeZone, grace: Millis(slot === "first" ? 1000 : 2000) }
     const changes = projectChanges(expected, settings)
     const asked = { ...contextOf(setting), projectId: p1, reason: undefined }
     return updateProject({ ...asked, expected, settings, changes })

@@ -23,10 +23,10 @@ import {
   ProjectId,
   StoredSecret,
   type StoredWebhook,
-  TimeZone,
   UserId,
   WebhookId,
   hostOrigin,
+  defaultProjectSettings,
   instantForm,
   parseEndDate,
 } from "@tenure/core/store"
@@ -121,7 +121,7 @@ export const sequenceOf = (changed: Event): number => {
 export const longAgo = -10_000_000_000_000
 
 /** The fields of a membership whose end date is an instant, in a project with the default settings. */
-export const asInstant = { ...instantForm, timeZone: TimeZone("UTC") }
+export const asInstant = { ...instantForm, ...defaultProjectSettings }
 
 /** A change context without a particular origin. */
 export const context: ChangeContext = { origin: hostOrigin, at: 0 }

@@ -446,7 +446,7 @@ const durationTests = (test: ServerTest): void => {
     // Whole days count by the last one.
     const granted = { through: "2098-01-30", end_date: "2098-01-30T23:00:00.000Z", kept_day: null }
     expectSuccess(await operate("PUT", member, { through: "2098-01-30" }), {
-      data: { user_id: "1001", ...granted, state: "active", metadata: {} },
+      data: { user_id: "1001", ...granted, state: "active", grace_until: null, metadata: {} },
     })
     expect(await next("P1M")).toEqual(["2098-02-28", 30])
     expect(await next("P1M")).toEqual(["2098-03-30", null])

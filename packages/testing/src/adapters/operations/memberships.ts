@@ -65,7 +65,7 @@ const faultsOfMetadata = [
 ] as const
 
 /** The form of an end date that was given as an instant. */
-const noDay = { through: null, kept_day: null }
+const noDay = { through: null, kept_day: null, grace_until: null }
 
 const grantingTests = (test: ServerTest): void => {
   test("creates a membership or sets its end date, in either format, which may be over, and keeps the reason", async (fixture) => {
@@ -378,6 +378,7 @@ const counts = {
   at: instant,
   total: 3,
   active: expect.any(Number),
+  overdue: expect.any(Number),
   expired: expect.any(Number),
   ends_today: expect.any(Number),
   ends_in_7_days: expect.any(Number),
@@ -408,7 +409,7 @@ const endsByDayTests = (test: ServerTest): void => {
     await grant(fixture, "1002", ended)
     await fixture.tenure.memberships.extend({ projectId: "p1", userId: "1003", endDate: extend })
     const response = await fixture.call("GET", ends)
-    const counted = { active: 2, expired: 1, ends_today: 0, ends_in_7_days: 1 }
+    const counted = { active: 2, overdue: 0, expired: 1, ends_today: 0, ends_in_7_days: 1 }
     expectSuccess(response, { data: { ...counts, ...counted } })
     const { days } = dataOf(response)
     expect(days).toHaveLength(60)

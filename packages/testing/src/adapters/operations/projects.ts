@@ -31,7 +31,13 @@ import {
 const p1 = { id: "p1", memberships: 3, webhooks: 0 }
 
 /** A new project without its id. */
-const empty = { memberships: 0, webhooks: 0, last_bulk_end_date: null, time_zone: "UTC" }
+const empty = {
+  memberships: 0,
+  webhooks: 0,
+  last_bulk_end_date: null,
+  time_zone: "UTC",
+  grace: null,
+}
 
 /** An audit row without its content. */
 const bareRow = {
@@ -53,7 +59,7 @@ const ownTests = (test: ServerTest): void => {
     const { administer, call } = fixture
     expectSuccess(await call("GET", "/v2/projects"), { total: 1, next: null, data: [p1] })
     await call("PATCH", extendAll, { body: { extend } })
-    const data = { ...p1, last_bulk_end_date: extend, time_zone: "UTC" }
+    const data = { ...p1, last_bulk_end_date: extend, time_zone: "UTC", grace: null }
     expectSuccess(await call("GET", project), { data })
     const first = await administer("GET", "/v2/projects?limit=1")
     expectSuccess(first, { total: 1, next: "p1", data: [p1] })
@@ -99,10 +105,11 @@ const ownTests = (test: ServerTest): void => {
     const before = itemsOf(await call("GET", members))
     const timeZone = "Europe/Berlin"
     const reason = "The shop has moved"
-    const data = { ...p1, last_bulk_end_date: null, time_zone: timeZone }
+    const data = { ...p1, last_bulk_end_date: null, time_zone: timeZone, grace: null }
     const change = { time_zone: timeZone, reason }
     const tried = await operate("PATCH", project, { ...change, dry_run: true })
-    expect(expectSuccess(tried, { data })["message"]).toContain("nothing was changed")
+    const foreseen = { ...data, would_reactivate: 0, would_expire: 0 }
+    expect(expectSuccess(tried, { data: foreseen })["message"]).toContain("nothing was changed")
     expectSuccess(await call("GET", project), { data: { ...data, time_zone: "UTC" } })
     const changed = await operate("PATCH", project, change)
     expectSuccess(changed, { data })
@@ -126,6 +133,71 @@ const ownTests = (test: ServerTest): void => {
       },
     ])
     expect(await tenure.memberships.findProject("p1")).toMatchObject({ timeZone })
+  })
+
+  test("have a grace that operators change, during which memberships that have ended are active", async (fixture) => {
+    const { call, operate, tenure } = fixture
+    const endDate = new Date(Date.now() - 3 * 86_400_000).toISOString()
+    await tenure.memberships.grant({ projectId: "p1", userId: "1001", endDate })
+    const member = `${members}/1001`
+    const stateOf = async () => {
+      const { grace_until, state } = dataOf(await call("GET", member))
+      return { state, grace_until }
+    }
+    const over = { state: "expired", grace_until: null }
+    const graceUntil = new Date(Date.parse(endDate) + 7 * 86_400_000).toISOString()
+    const inGrace = { state: "active", grace_until: graceUntil }
+    expect(await stateOf()).toEqual(over)
+    const foreseen = { would_reactivate: 1, would_expire: 0, grace: "P7D" }
+    expect(dataOf(await operate("PATCH", project, { grace: "P1W", dry_run: true }))).toMatchObject(
+      foreseen,
+    )
+    expect(await stateOf()).toEqual(over)
+    expect(dataOf(await operate("PATCH", project, { grace: "P1W" }))).toMatchObject({
+      grace: "P7D",
+    })
+    expect(dataOf(await call("GET", project))).toMatchObject({ grace: "P7D", time_zone: "UTC" })
+    expect(await stateOf()).toEqual(inGrace)
+    const active = itemsOf(await call("GET", `${members}?state=active`))
+    expect(active.map(({ user_id }) => user_id)).toContain("1001")
+    const ending = itemsOf(await call("GET", `${members}?ending_before=2090-01-01T00:00:00.000Z`))
+    expect(ending[0]).toMatchObject({ user_id: "1001", end_date: endDate, ...inGrace })
+    expect(dataOf(await call("GET", `${project}/ends`))).toMatchObject({
+      overdue: 1,
+    })
+    expect(await tenure.memberships.isActive({ projectId: "p1", userId: "1001" })).toBe(true)
+    // Used days are paid, even if the result is still over.
+    const headers = keyed("renewal")
+    const renewed = await operate("PATCH", `${member}/extend`, { extend_by: "P1D" }, headers)
+    const later = new Date(Date.parse(endDate) + 86_400_000).toISOString()
+    expect(dataOf(renewed)).toMatchObject({ new_end_date: later })
+    // A date has to be in the future nevertheless.
+    const past = await operate("PATCH", `${member}/extend`, { extend: later })
+    expect(past.status).toBe(422)
+    const shorter = { would_reactivate: 0, would_expire: 1, grace: null }
+    expect(dataOf(await operate("PATCH", project, { grace: null, dry_run: true }))).toMatchObject(
+      shorter,
+    )
+    await operate("PATCH", project, { grace: null })
+    expect(await stateOf()).toEqual(over)
+    const rows = itemsOf(await operate("GET", `${project}/audit`))
+    const changes = rows.flatMap(({ action, changes: made }) =>
+      action === "project_changed" ? [made] : [],
+    )
+    expect(changes).toEqual([
+      [{ field: "grace", from: "P7D", to: null }],
+      [{ field: "grace", from: null, to: "P7D" }],
+    ])
+  })
+
+  test("refuse a grace that is no duration, has months, or is longer than 90 days", async ({
+    operate,
+    tenure,
+  }) => {
+    for (const grace of ["P1M", "P91D", "P90DT1S", "P0D", "-P1D", "7 days", "", 7, true, ["P1D"]]) {
+      expectInvalid(await operate("PATCH", project, { grace }), /^grace must be /)
+    }
+    expect(await tenure.memberships.findProject("p1")).toMatchObject({ grace: 0 })
   })
 
   test("refuse offsets, unknown time zones, and a change of nothing", async ({

@@ -103,14 +103,14 @@ const undoing: Kind = [
   }),
 ]
 
-/** Sets a project's time zone. */
-export const changeZone = (
+/** Changes a project's settings. */
+export const changeSettings = (
   store: Store,
   { event: _, ...by }: Change,
-  timeZone: TimeZone,
+  patch: Partial<ProjectSettings>,
   expected: ProjectSettings = defaultProjectSettings,
 ) => {
-  const settings = { ...expected, timeZone }
+  const settings = { ...expected, ...patch }
   const changes = projectChanges(expected, settings)
   return store.updateProject({ ...by, expected, settings, changes })
 }
@@ -122,7 +122,7 @@ const changesOfProjects: ReadonlyArray<Kind> = [
 
 const settingChange: Kind = [
   "a change of a project's settings",
-  (store, by) => changeZone(store, by, TimeZone("Europe/Berlin")),
+  (store, by) => changeSettings(store, by, { timeZone: TimeZone("Europe/Berlin") }),
 ]
 
 /** All changes that are possible at a store. */

@@ -11,6 +11,7 @@ import {
   Millis,
   type ReplayedResponse,
   TimeZone,
+  defaultProjectSettings,
   type UserId,
   alreadyMember,
   formatGrantAnswer,
@@ -22,7 +23,7 @@ import * as Effect from "effect/Effect"
 import * as Fixture from "../../support/fixtures.ts"
 import { HostTransaction, type StoreTests } from "../declare.ts"
 import { dayMillis, expectFailure, times } from "../steps.ts"
-import { changeZone, gold, nowhere, observe, prepared } from "./every-change.ts"
+import { changeSettings, gold, nowhere, observe, prepared } from "./every-change.ts"
 
 const { change, idempotency, in2027, in2028, in2029, p1, u1, u2, u3 } = Fixture
 
@@ -142,9 +143,12 @@ export const absentTests = ({ describe, testsAfter }: StoreTests): void => {
           ? formatGrantAnswer({ ...found, at: 7, metadata: metadataJson(gold), isLeft })
           : formatGrantAnswer({ ...once, metadata: "{}", isLeft })
         yield* store.grant({ ...change(p1), userId, endDate: in2029 })
-        yield* changeZone(store, change(p1), userId === u1 ? zone : TimeZone("UTC"), {
-          timeZone: userId === u1 ? TimeZone("UTC") : zone,
-        })
+        yield* userId === u1
+          ? changeSettings(store, change(p1), { timeZone: zone })
+          : changeSettings(store, change(p1), defaultProjectSettings, {
+              ...defaultProjectSettings,
+              timeZone: zone,
+            })
         const again = asked(userId, { ...given, at: 8 })
         expect(yield* store.grantIfAbsent(again)).toEqual(replayedResponse(answer))
         const other = { ...given, idempotency: { ...given.idempotency, fingerprint: "another" } }

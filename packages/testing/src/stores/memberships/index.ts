@@ -12,6 +12,7 @@ import {
   metadataTests,
 } from "./changing.ts"
 import { formTests } from "./forms.ts"
+import { graceTests } from "./grace.ts"
 import { absentTests } from "./granting.ts"
 import { onceTests } from "./idempotency.ts"
 import { modelTests } from "./model.ts"
@@ -29,6 +30,7 @@ export const membershipStoreSuite = (on: StoreTests): void => {
   farDatesTests(on)
   formTests(on)
   absentTests(on)
+  graceTests(on)
   metadataTests(on)
   importingTests(on)
   bulkExtensionTests(on)

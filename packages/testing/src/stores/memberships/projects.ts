@@ -13,6 +13,7 @@ import {
   Reason,
   TimeZone,
   WebhookStore,
+  defaultProjectSettings,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
@@ -20,7 +21,7 @@ import * as Fixture from "../../support/fixtures.ts"
 import { type StoreTests, undone } from "../declare.ts"
 import { claims, deliveriesOf, publishMany, settle, webhookIdsOf } from "../outbox/steps.ts"
 import { addWebhook, expectFailure, firstOf, outcomeOf, successesOf, together } from "../steps.ts"
-import { changeZone, changesAt, everything, observe } from "./every-change.ts"
+import { changeSettings, changesAt, everything, observe } from "./every-change.ts"
 import { endDateOf, nowhere, prepared } from "./every-change.ts"
 
 const { apiKey, change, in2027, in2028, in2029, context, idempotency, p1, p2, u1, u2, u3 } = Fixture
@@ -46,7 +47,7 @@ export const projectTests = (on: StoreTests): void => {
         memberships: 2,
         webhooks: 1,
         lastBulkEndDate: undefined,
-        timeZone: utc,
+        ...defaultProjectSettings,
       }
       expect(yield* store.findProject(p1)).toEqual(found)
       const empty = { ...found, id: p2, memberships: 0, webhooks: 0 }
@@ -90,7 +91,7 @@ export const projectTests = (on: StoreTests): void => {
     test("sets the time zone of one project, and moves no end date", function* (store) {
       const written = yield* observe()
       const before = yield* written
-      yield* changeZone(store, change(p1), berlin)
+      yield* changeSettings(store, change(p1), { timeZone: berlin })
       expect((yield* store.findProject(p1)).timeZone).toBe(berlin)
       const { memberships, deliveries } = yield* written
       expect(memberships).toEqual(before.memberships.map((one) => ({ ...one, timeZone: berlin })))
@@ -106,29 +107,42 @@ export const projectTests = (on: StoreTests): void => {
     })
 
     test("fails if the project has other settings than expected, or does not exist", function* (store) {
-      yield* changeZone(store, change(p1), berlin)
+      yield* changeSettings(store, change(p1), { timeZone: berlin })
       const written = yield* observe()
       for (const projectId of [p1, nowhere]) {
-        yield* expectFailure("ProjectConflict", changeZone(store, change(projectId), kathmandu))
+        yield* expectFailure(
+          "ProjectConflict",
+          changeSettings(store, change(projectId), { timeZone: kathmandu }),
+        )
       }
-      yield* changeZone(store, change(p1), kathmandu, { timeZone: berlin })
+      yield* changeSettings(
+        store,
+        change(p1),
+        { timeZone: kathmandu },
+        {
+          ...defaultProjectSettings,
+          timeZone: berlin,
+        },
+      )
       expect((yield* store.findProject(p1)).timeZone).toBe(kathmandu)
       expect((yield* written).rows).toHaveLength(1)
     })
 
     test("succeeds once, if many expect the same settings at the same time", function* (store) {
-      expect(yield* successesOf(8, () => changeZone(store, change(p1), berlin))).toBe(1)
+      expect(
+        yield* successesOf(8, () => changeSettings(store, change(p1), { timeZone: berlin })),
+      ).toBe(1)
     })
 
     test("is in the trail of the project with what differs, if anything does", function* (store) {
       const origin = { requestId: "r1", keyId: undefined }
       const reason = Reason("The shop has moved")
       const by = { ...change(p1), origin, reason, at: 7 }
-      yield* changeZone(store, by, utc)
+      yield* changeSettings(store, by, { timeZone: utc })
       expect(yield* store.history(p1, { ...everything, limit: 1 })).toMatchObject([
         { action: "granted" },
       ])
-      yield* changeZone(store, by, berlin)
+      yield* changeSettings(store, by, { timeZone: berlin })
       const [row] = yield* store.history(p1, everything)
       expect(row).toEqual({
         cursor: expect.any(String),
@@ -152,7 +166,7 @@ export const projectTests = (on: StoreTests): void => {
     })
 
     transactional("is undone with a transaction of the host that fails", function* (store) {
-      yield* undone(changeZone(store, change(p1), berlin))
+      yield* undone(changeSettings(store, change(p1), { timeZone: berlin }))
       expect((yield* store.findProject(p1)).timeZone).toBe(utc)
     })
   })
@@ -241,7 +255,7 @@ const furnished = Effect.gen(function* () {
     const receiver = yield* addWebhook(projectId)
     const published = firstOf(yield* publishMany(1, projectId))
     yield* store.extendAll({ ...change(projectId), bulk: { endDate: in2028, mode: "set" } })
-    yield* changeZone(store, change(projectId), berlin)
+    yield* changeSettings(store, change(projectId), { timeZone: berlin })
     return { receiver, published }
   })
   return { store, key, one: yield* furnish(p1), other: yield* furnish(p2) }
@@ -320,7 +334,7 @@ export const deletingTests = (on: StoreTests): void => {
           memberships: 0,
           webhooks: 0,
           lastBulkEndDate: undefined,
-          timeZone: utc,
+          ...defaultProjectSettings,
         },
         memberships: [],
         counts: 0,

@@ -32,7 +32,7 @@ import { countDays, dayChanges } from "../days.ts"
 import type { StoreTests } from "../declare.ts"
 import { disable } from "../outbox/steps.ts"
 import { addWebhook, createProjects, dayMillis, expectFailure, times } from "../steps.ts"
-import { changeZone, nowhere, prepared } from "./every-change.ts"
+import { changeSettings, nowhere, prepared } from "./every-change.ts"
 
 const { change, date, sequenceOf } = Fixture
 const { in2027, in2028, in2029, manyKindsOfUser, context, p1, p2, u1, u2, u3 } = Fixture
@@ -411,6 +411,7 @@ export const expectEndCounts = (
   expect(counts).toEqual({
     total: endDates.length,
     active: count((endDate) => endDate > at),
+    overdue: 0,
     expired: count((endDate) => endDate <= at),
     endsToday: count((endDate) => dayTextOf(endDate) === dayTextOf(at)),
     endsIn7Days: count((endDate) => endDate > at && endDate < at + 7 * dayMillis),
@@ -450,7 +451,7 @@ export const countingEndsTests = ({ describe, test }: StoreTests): void => {
     test("counts by the project's day, in a zone whose days have 23 to 25 hours, too", function* () {
       const store = yield* MembershipStore
       yield* store.createProject(p1, context)
-      yield* changeZone(store, change(p1), TimeZone("Europe/Berlin"))
+      yield* changeSettings(store, change(p1), { timeZone: TimeZone("Europe/Berlin") })
       // The ends of 27 and 28 March, between which the clocks are put forward, and the instants before them.
       const ends = ["2027-03-27T23:00:00.000Z", "2027-03-28T22:00:00.000Z"].map(date)
       for (const [index, end] of ends.entries()) {
