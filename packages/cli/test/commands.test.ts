@@ -104,6 +104,22 @@ describe("trigger", () => {
     expect(listed).toEqual([expect.objectContaining({ url, disabled_at: null })])
   })
 
+  it("lets memberships be overdue, and expire, in a project with grace", async () => {
+    const p = ["-p", "lenient"]
+    await print`projects create lenient`
+    const graceless = await run`trigger membership.overdue ${p}`
+    expect(graceless).toMatchObject(refused(1, "lenient has no grace"))
+    await print`projects update lenient --grace P7D`
+    for (const type of ["overdue", "expired"]) {
+      await print`trigger membership.${type} ${p}`
+      expect(await print`members list ${p}`).toBe(none)
+    }
+    const history = await lines`members history 0 ${p}`
+    expect(
+      history.filter(({ action }) => action !== "granted" && action !== "ended"),
+    ).toMatchObject([{ action: "expired" }, { action: "overdue" }])
+  })
+
   it.each(["expiring", "expired"])(
     "waits for membership.%s, and leaves no member",
     async (type) => {

@@ -40,6 +40,7 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
         through: null,
         kept_day: null,
         state: "expired",
+        grace_until: null,
         metadata: {},
       },
     ])
@@ -470,10 +471,51 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
     expect(await lines`audit zoned`).toMatchObject([
       { action: "project_changed", subject: "zoned", reason: "moved" },
     ])
-    expect(await run`projects update zoned`).toMatchObject(refused(2, "--time-zone"))
+    expect(await run`projects update zoned`).toMatchObject(
+      refused(2, "--time-zone NAME or --grace"),
+    )
     const offset = await run`projects update zoned --time-zone +01:00`
     expect(offset).toMatchObject(refused(1, "time_zone"))
     expect(await run`projects update unknown --time-zone UTC`).toMatchObject({ code: 3 })
+  })
+
+  it("a project has grace, and asks before a shorter one lets members expire", async () => {
+    const ended = new Date(Date.now() - 3_600_000).toISOString()
+    const over = new Date(Date.parse(ended) + 2 * 86_400_000).toISOString()
+    await create("grace", ["1", ended], ["2", "2098-01-01T00:00Z"])
+    const p = ["--project", "grace"]
+    const update = ["projects", "update", "grace", "--grace"]
+    const tried = await print`${update} P2D --dry-run`
+    expect(tried).toMatch(/^grace +P2D$\n^would reactivate +1$\n^would expire +0$/m)
+    expect(tried).toContain(dryRun)
+    expect(await print`projects get grace`).toMatch(/^grace +–$/m)
+    expect(await print`members why 1 ${p}`).toMatch(`1 of grace has expired: it ended at ${ended}`)
+
+    expect(await json`${update} +2d`).toMatchObject({ grace: "P2D" })
+    expect(await print`projects get grace`).toMatch(/^active +2$\n^overdue +1$\n^expired +0$/m)
+    expect(await json`members get 1 ${p}`).toMatchObject({ state: "active", grace_until: over })
+    const shown = `active, in grace until ${over}`
+    expect(await print`members get 1 ${p}`).toContain(`state     ${shown}\n`)
+    expect(await print`members list ${p}`).toContain(`${ended}  ${shown}  –\n`)
+    const soon = ["members", "list", "--ending-before", "2098-02-01", ...p]
+    expect(await lines`${soon}`).toMatchObject([{ user_id: "1" }, { user_id: "2" }])
+    expect(await print`members ends ${p}`).toMatch(/^overdue +1$/m)
+    const why = `1 of grace is active, in grace until ${over}: it ended at ${ended}`
+    expect(await print`members why 1 ${p}`).toContain(why)
+    expect(await json`members why 1 ${p}`).toMatchObject({ grace_until: over })
+    // The used days are paid.
+    expect(await json`members extend 1 +1d --dry-run ${p}`).toMatchObject({
+      new_end_date: new Date(Date.parse(ended) + 86_400_000).toISOString(),
+    })
+
+    expect(await json`${update} none --dry-run`).toMatchObject({ would_expire: 1 })
+    const question = "1 member of grace would expire at once. Change the grace?"
+    expect(await run`${update} none`).toMatchObject(refused(2, question))
+    await print`${update} P1D`
+    expect(await print`${update} none --yes`).toMatch(/^grace +–$/m)
+    expect(await lines`members list --state expired ${p}`).toMatchObject([{ user_id: "1" }])
+    expect(await run`${update} soon`).toMatchObject(refused(2, "P7D or +7d, or none"))
+    expect(await run`${update} P1M`).toMatchObject(refused(1, "grace"))
   })
 
   it("the audit trail says who changed what, newest first, since a date", async () => {

@@ -57,7 +57,7 @@ const exportProject = async () => {
   await memberships.extendAll({ project_id, extend_by: "P2D" })
   await memberships.extendAll({ project_id, extend: until(6), mode: "never_shorten" })
   await memberships.extend({ project_id, user_id: "u5", extend: until(20) })
-  await projects.update({ project_id, time_zone: "Europe/Berlin" })
+  await projects.update({ project_id, time_zone: "Europe/Berlin", grace: "PT6H" })
   await memberships.grant({ project_id, user_id: "day", through: until(60).slice(0, 10) })
   const url = "http://127.0.0.1:9/hook"
   const headers = { "X-Tenant": "hidden" }
@@ -92,7 +92,7 @@ it("has the members, end dates and webhooks of an export, and shows what a month
     rows.map((row) => fields.map((field): unknown => Reflect.get(row, field)))
   const options = ["url", "event_types", "ordered", "rate", "description"]
   const storedBy = async ({ memberships, projects, webhooks }: Client) => [
-    (await projects.get({ project_id })).data.time_zone,
+    ...pick([(await projects.get({ project_id })).data], "time_zone", "grace"),
     ...pick(
       (await memberships.list({ project_id })).data,
       "user_id",
@@ -105,7 +105,8 @@ it("has the members, end dates and webhooks of an export, and shows what a month
   expect(await storedBy(client)).toHaveLength(1 + 6 + 2)
   expect(await storedBy(machine.client)).toEqual(await storedBy(client))
   // Two end in a month, both after 6 days: they were reminded before.
-  expect(stdout).toMatch(/^all +3( +\d+){5}$/m)
+  expect(stdout).toMatch(/^DAY +MEMBERSHIP.EXPIRED +MEMBERSHIP.EXPIRING +MEMBERSHIP.OVERDUE /m)
+  expect(stdout).toMatch(/^all +3 +\d+ +3( +\d+){4}$/m)
   expect(stdout).toContain("→ 503  http://127.0.0.1:9/hook  membership.expiring of u-1")
   expect(stdout).toMatch(/^It is .*, and time stands still/m)
   const expired = await machine.client.memberships.list({ project_id, state: "expired" })
@@ -235,6 +236,8 @@ it.each<readonly [string, ReadonlyArray<object | string> | undefined, string, Re
   ["it is to be left in the past", [project], "--from FILE --at 2026-01-01", /^2 --at must be/],
   ["nothing is to fail", [project], "--from FILE --fail x", /^2/],
   ["the project", [{ ...project, project_id: "\u0000" }], "--from FILE", /^2 .*project_id must be/],
+  ["its time zone", [{ ...project, time_zone: "+01:00" }], "--from FILE", /^2 .*time_zone must be/],
+  ["its grace", [{ ...project, grace: "P1M" }], "--from FILE", /^2 .*grace must be a duration/],
   [
     "its time",
     [{ ...project, exported_at: "2026-02-30T00:00:00.000Z" }],

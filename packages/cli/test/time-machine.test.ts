@@ -82,6 +82,34 @@ describe("a copy", () => {
     expect(requests).toHaveLength(5)
   })
 
+  it("announces what is overdue at its end, and expires it when the grace is over", async () => {
+    const { clock, shown, tenure } = await open({ short: 2 * day })
+    await tenure.memberships.updateProject({ projectId, grace: "P2D" })
+    for (const [userId, ago] of [
+      ["over", hour],
+      ["gone", 3 * day],
+    ] as const)
+      await tenure.memberships.grant({ projectId, userId, endDate: start - ago })
+    await clock.moveTo(start)
+    const ends: Array<string> = []
+    for (let next = await clock.next(); next !== undefined; next = await clock.next()) {
+      ends.push(`${(next.at - start) / hour} h ${next.what}`)
+      await clock.step()
+    }
+    expect(ends).toEqual([
+      "24 h a reminder for short, 1 d before the end",
+      "47 h the grace of over is over",
+      "48 h the membership of short ends",
+      "96 h the grace of short is over",
+    ])
+    expect(shown().slice(2)).toEqual([
+      "24 h expiring short",
+      "47 h expired over",
+      "48 h overdue short",
+      "96 h expired short",
+    ])
+  })
+
   it("repeats no reminder from before the start, also after a bulk extension is undone", async () => {
     const { clock, shown, tenure } = await open({ soon: 3 * day })
     await tenure.memberships.extendAll({ projectId, by: "P1D", idempotencyKey: "once" })

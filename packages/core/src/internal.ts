@@ -71,6 +71,7 @@ export { endsLater, isEndsLater, stateAt, type MembershipState } from "./members
 export { mentionsUser, userPrefixLength } from "./memberships/erasure.ts"
 export { datelessActions, type Disclosure } from "./memberships/audit-trail.ts"
 export { membershipsOptions } from "./memberships/membership-acts.ts"
+export { graceSetting } from "./memberships/project-settings.ts"
 export { comparePositions } from "./memberships/store.ts"
 export { type Cell, cellNumber } from "./cells/cell.ts"
 export { type CellChanges, makeCellStores } from "./cells/stores.ts"

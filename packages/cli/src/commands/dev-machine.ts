@@ -349,9 +349,9 @@ export const runTimeMachine = Effect.fnUntraced(function* (flags: MachineFlags) 
   const { token } = yield* openKey(tenure)
   const api = apiOf(machine, token)
   yield* attempt(() => api.client.projects.create({ project_id }))
-  const time_zone = project?.time_zone
-  if (time_zone !== undefined) {
-    yield* attempt(() => api.client.projects.update({ project_id, time_zone }))
+  if (project?.time_zone !== undefined || project?.grace !== undefined) {
+    const { grace, time_zone } = project
+    yield* attempt(() => api.client.projects.update({ project_id, time_zone, grace }))
   }
   const { members, refusals } = yield* load(project_id, rest).pipe(Effect.provideService(Api, api))
   if (members === 0 && refusals.length > 0)

@@ -1,7 +1,7 @@
 /** `tenure members why`: how a member's end date came about. */
 
 import type { AuditRow, Membership } from "@tenure/client"
-import { fixedMillis } from "@tenure/core/internal"
+import { datelessActions, fixedMillis } from "@tenure/core/internal"
 import { DurationText, Millis } from "@tenure/core/store"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
@@ -20,9 +20,6 @@ export interface DatedChange extends Change {
   /** Whether this change set the current date. */
   readonly sets_current_date: boolean
 }
-
-// They change no date.
-const dateless: ReadonlySet<string> = new Set(["updated", "expiring", "expired"])
 
 // Without a date, a move has taken the membership away.
 const leaving: ReadonlySet<string> = new Set(["ended", "moved"])
@@ -68,7 +65,7 @@ const explainDates = (
   changes: ReadonlyArray<Change>,
   current: string | undefined,
 ): ReadonlyArray<DatedChange> => {
-  const dated = changes.filter(({ action }) => !dateless.has(action)).toReversed()
+  const dated = changes.filter(({ action }) => !datelessActions.has(action)).toReversed()
   let before: string | null = null
   const forward = dated.map((change) => {
     const from = isOfAll(change) ? before : change.from
@@ -135,17 +132,24 @@ interface Explanation {
   readonly end_date: string | null
   /** The last whole day, if the membership counts in days. */
   readonly through: string | null
+  /** When it expires, if it has ended, and is still active. */
+  readonly grace_until: string | null
   /** `null` if there is no membership. */
   readonly state: Membership["state"] | null
   /** Oldest first. */
   readonly changes: ReadonlyArray<DatedChange>
 }
 
-const standingOf = ({ end_date, state, through }: Explanation): string => {
+const standingOf = ({ end_date, grace_until, state, through }: Explanation): string => {
   if (state === null) return "is no member"
   if (end_date === null) return "is a member for life: the membership never ends"
-  const day = through === null ? "" : ` through ${through},`
-  return `${state === "expired" ? "has expired: it was active" : "is active"}${day} until ${end_date}`
+  if (state === "active" && grace_until === null) {
+    return `is active${through === null ? "" : ` through ${through},`} until ${end_date}`
+  }
+  const ended = `it ended${through === null ? "" : ` with the day ${through},`} at ${end_date}`
+  return grace_until === null
+    ? `has expired: ${ended}`
+    : `is active, in grace until ${grace_until}: ${ended}`
 }
 
 const linesOf = (explanation: Explanation) => {
@@ -187,6 +191,7 @@ export const whyCommand = Command.make(
       user_id,
       end_date: member?.end_date ?? null,
       through: member?.through ?? null,
+      grace_until: member?.grace_until ?? null,
       state: member?.state ?? null,
       changes: explainDates(found, member && (member.end_date ?? lastEndDate)),
     }

@@ -152,22 +152,26 @@ const project = projectFlag,
   commandsUserId = userId
 
 const commandsState = Flag.Literals("state", ["active", "expired"]).pipe(
-  Flag.withDescription("Only members whose end date is not over, or those whose end date is"),
+  Flag.withDescription("Only active members, those in grace included, or only expired ones"),
   Flag.optional,
 )
 
 const endingBefore = dateFlag(
   "ending-before",
-  "Only members whose end date is not over and comes before this one, soonest first",
+  "Only active members whose end date comes before this one, soonest first: those in grace, then the others",
 )
 
 const textsOf = (metadata: Membership["metadata"]): ReadonlyArray<string> =>
   Object.entries(metadata).map(([name, text]) => `${name}=${text}`)
 
-const rowOf = ({ metadata, state, user_id, ...end }: Membership) => ({
+/** Writes a state for people: until when the grace lasts, too. */
+const stateText = ({ grace_until, state }: Pick<Membership, "grace_until" | "state">): string =>
+  grace_until === null ? state : `${state}, in grace until ${grace_until}`
+
+const rowOf = ({ grace_until, metadata, state, user_id, ...end }: Membership) => ({
   user_id,
   end_date: shortEnd(end),
-  state,
+  state: stateText({ grace_until, state }),
   metadata: textsOf(metadata),
 })
 
@@ -181,14 +185,17 @@ const callAndPrintMember = Effect.fnUntraced(function* (
 ) {
   const { data } = yield* callApi(operation)
   const zone = (yield* jsonFlag) ? undefined : yield* findZone(project_id, data)
-  yield* printRecord(data, ({ created, kept_day, metadata, state, user_id, ...end }) => ({
-    ...(created !== undefined && { created }),
-    user_id,
-    end_date: wholeEnd(end, zone),
-    ...(kept_day !== null && { kept_day }),
-    state,
-    metadata: textsOf(metadata),
-  }))
+  yield* printRecord(
+    data,
+    ({ created, grace_until, kept_day, metadata, state, user_id, ...end }) => ({
+      ...(created !== undefined && { created }),
+      user_id,
+      end_date: wholeEnd(end, zone),
+      ...(kept_day !== null && { kept_day }),
+      state: stateText({ grace_until, state }),
+      metadata: textsOf(metadata),
+    }),
+  )
 })
 
 const prefix = Flag.String("prefix").pipe(

@@ -4,8 +4,10 @@
  */
 
 import type { BulkExtensionRecord, WebhookHealth } from "@tenure/client"
+import { graceSetting } from "@tenure/core/internal"
 import { ProjectId, TimeZone, parseTimeZone } from "@tenure/core/store"
 import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
 import { parseDate } from "../support/flags.ts"
 
 /** The exported project. */
@@ -16,6 +18,8 @@ export interface ExportedProject {
   readonly exported_at: string
   /** `undefined` in files of earlier versions. */
   readonly time_zone: string | undefined
+  /** A duration; `null` for none, and `undefined` in files of earlier versions. */
+  readonly grace: string | null | undefined
 }
 
 /** A bulk extension. Members' end dates include extensions from before the export. */
@@ -96,19 +100,24 @@ const isText = (given: unknown): given is string => typeof given === "string"
 const areTexts = (given: unknown): given is ReadonlyArray<string> =>
   Array.isArray(given) && given.every(isText)
 
+const isGrace = (given: unknown): given is string | null | undefined =>
+  given === undefined || Result.isSuccess(graceSetting.read(given, "grace"))
+
 /** Reads the project. */
-const readProject = ({ exported_at, project_id, time_zone }: Given): ExportedProject | string => {
+const readProject = ({
+  exported_at,
+  grace,
+  project_id,
+  time_zone,
+}: Given): ExportedProject | string => {
   const at = isText(exported_at) ? parseDate(exported_at) : undefined
   if (!isText(project_id) || !ProjectId.is(project_id))
     return `project_id must be ${ProjectId.expected}`
   if (at === undefined) return "exported_at must be a time such as 2027-01-31T12:00:00.000Z"
-  if (time_zone === undefined) {
-    return { record: "project", project_id, exported_at: at, time_zone }
-  }
   const zone = isText(time_zone) ? parseTimeZone(time_zone) : undefined
-  return zone === undefined
-    ? `time_zone must be ${TimeZone.expected}`
-    : { record: "project", project_id, exported_at: at, time_zone: zone }
+  if (time_zone !== undefined && zone === undefined) return `time_zone must be ${TimeZone.expected}`
+  if (!isGrace(grace)) return `grace must be ${graceSetting.expected}`
+  return { record: "project", project_id, exported_at: at, time_zone: zone, grace }
 }
 
 const readBulkExtension = ({ at, mode }: Given): ExportRecord | string =>
@@ -141,6 +150,7 @@ interface Given {
   readonly project_id?: unknown
   readonly exported_at?: unknown
   readonly time_zone?: unknown
+  readonly grace?: unknown
   readonly at?: unknown
   readonly mode?: unknown
   readonly url?: unknown

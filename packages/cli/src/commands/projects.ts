@@ -14,11 +14,12 @@ import {
   dateFlag,
   findProject,
   namedProject,
+  parseDuration,
   projectPlace,
   reason,
   requireProject,
 } from "../support/flags.ts"
-import { requireConfirmation } from "../support/input.ts"
+import { requireConfirmation, yesFlag } from "../support/input.ts"
 import {
   callAndPrintDone,
   callAndPrintRecord,
@@ -55,8 +56,9 @@ const get = Command.make(
     const { data: counts } = yield* callApi(({ memberships }, options) =>
       memberships.ends({ project_id: project, from: today, to: today }, options),
     )
-    const { active, ends_in_7_days, ends_today, expired } = counts
-    yield* printRecord({ ...found, active, expired, ends_today, ends_in_7_days }, (row) => row)
+    const { active, ends_in_7_days, ends_today, expired, overdue } = counts
+    const figures = { active, overdue, expired, ends_today, ends_in_7_days }
+    yield* printRecord({ ...found, ...figures }, (row) => row)
   }),
 ).pipe(
   Command.withDescription("Shows a project, and how many members are active or end soon"),
@@ -90,26 +92,54 @@ const timeZone = Flag.String("time-zone").pipe(
   Flag.optional,
 )
 
+const isNone = (text: string): boolean => text.toLowerCase() === "none"
+
+const grace = Flag.String("grace").pipe(
+  Flag.filterMap(
+    (text) => (isNone(text) ? Option.some(null) : Option.fromNullishOr(parseDuration(text))),
+    () => "a duration, such as P7D or +7d, or none",
+  ),
+  Flag.withMetavar("DURATION"),
+  Flag.withDescription(
+    "For how long members are still active after their end dates, such as P7D or +7d, or none; past ends count, too",
+  ),
+  Flag.optional,
+)
+
 const update = Command.make(
   "update",
   {
     place: projectPlace,
     timeZone,
+    grace,
     reason: reason.pipe(Flag.withDescription("Why, in up to 500 characters, for the audit trail")),
     dryRun: dryRunFlag,
   },
   Effect.fnUntraced(function* (given) {
     const project = yield* requireProject(given.place)
-    if (Option.isNone(given.timeZone)) {
-      return yield* usageFailure("Say what to change: --time-zone NAME.")
+    if (Option.isNone(given.timeZone) && Option.isNone(given.grace)) {
+      return yield* usageFailure("Say what to change: --time-zone NAME or --grace DURATION.")
     }
-    const change = {
-      project_id: project,
-      time_zone: given.timeZone.value,
-      reason: Option.getOrUndefined(given.reason),
-      ...(given.dryRun && { dry_run: true }),
+    const updated = (dry_run: boolean) =>
+      callApi(({ projects }, options) =>
+        projects.update(
+          {
+            project_id: project,
+            time_zone: Option.getOrUndefined(given.timeZone),
+            grace: Option.getOrUndefined(given.grace),
+            reason: Option.getOrUndefined(given.reason),
+            ...(dry_run && { dry_run }),
+          },
+          options,
+        ),
+      )
+    if (Option.isSome(given.grace) && !given.dryRun && !(yield* yesFlag)) {
+      const { data: tried } = yield* updated(true)
+      const { would_expire = 0 } = tried
+      const question = `${pluralize(would_expire, "member")} of ${project} would expire at once. Change the grace?`
+      yield* requireConfirmation(question, would_expire === 0)
     }
-    const { data } = yield* callApi(({ projects }, options) => projects.update(change, options))
+    const { data } = yield* updated(given.dryRun)
     yield* printResult(data, () => [
       ...layOutOne({ ...data }),
       ...describeDryRun(given.dryRun, undefined),
@@ -117,7 +147,13 @@ const update = Command.make(
   }),
 ).pipe(
   Command.withDescription("Changes settings of a project"),
-  Command.withExamples([{ command: "tenure projects update shop --time-zone Europe/Berlin" }]),
+  Command.withExamples([
+    { command: "tenure projects update shop --time-zone Europe/Berlin" },
+    {
+      command: "tenure projects update shop --grace P7D --dry-run",
+      description: "How many expired members would be active again",
+    },
+  ]),
 )
 
 const remove = Command.make(
@@ -158,7 +194,13 @@ const exportProject = Command.make(
       listed(({ memberships }) => memberships.bulkExtensions({ project_id, limit: 1000 })),
     )
     const records: ReadonlyArray<ExportRecord> = [
-      { record: "project", project_id, exported_at, time_zone: project.time_zone },
+      {
+        record: "project",
+        project_id,
+        exported_at,
+        time_zone: project.time_zone,
+        grace: project.grace,
+      },
       ...[...bulkExtensions].map(exportBulkExtension).toReversed(),
       ...webhooks.map(exportWebhook),
     ]

@@ -89,7 +89,7 @@ export interface TimeMachineOptions {
   readonly onFault: (message: string) => void
 }
 
-const leads = [...Setting.parse(expiryRules).reminders, 0]
+const reminders = Setting.parse(expiryRules).reminders.toReversed()
 
 /** The times of the stores' next work. */
 interface Due {
@@ -127,10 +127,17 @@ const settleMillis = 200
 // So many moves without an event are no step any more.
 const maxMoves = 10_000
 
-const describe = (userId: string, lead: number): string =>
-  lead === 0
-    ? `the membership of ${userId} ends`
-    : `a reminder for ${userId}, ${lead / 86_400_000} d before the end`
+/** What may happen at a time, by when the membership ends. */
+const announcedAt = (at: number, grace: number) => [
+  { date: at, describe: (userId: string) => `the membership of ${userId} ends` },
+  ...(grace === 0
+    ? []
+    : [{ date: at - grace, describe: (userId: string) => `the grace of ${userId} is over` }]),
+  ...reminders.map((lead) => ({
+    date: at + lead,
+    describe: (userId: string) => `a reminder for ${userId}, ${lead / 86_400_000} d before the end`,
+  })),
+]
 
 const ignore = () => undefined
 
@@ -265,16 +272,19 @@ export const startTimeMachine = async ({
   }
 
   const describeAt = async (at: number): Promise<string> => {
-    for (const lead of leads.toReversed()) {
-      const date = at + lead
+    // Somebody may have deleted the project.
+    const grace = await tenure.memberships.findProject(projectId).then(
+      (project) => project.grace,
+      () => 0,
+    )
+    for (const { date, describe } of announcedAt(at, grace)) {
       if (date >= latestInstant) continue
       const page = { projectId, after: `${date}.`, before: date + 1, limit: 1 }
       const [first] = await tenure.memberships.listEnding(page).then(
         ({ memberships: ending }) => ending,
-        // Somebody has deleted the project.
         () => [],
       )
-      if (first !== undefined) return describe(first.userId, lead)
+      if (first !== undefined) return describe(first.userId)
     }
     return "end dates are checked"
   }

@@ -2,7 +2,8 @@
 
 import type { IncomingMessage } from "node:http"
 import type { CallOptions, Client, MembershipChange } from "@tenure/client"
-import { Setting } from "@tenure/core/internal"
+import { Setting, fixedMillis } from "@tenure/core/internal"
+import { DurationText } from "@tenure/core/store"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
@@ -169,7 +170,6 @@ const acts: Readonly<Record<string, ReadonlyArray<Act>>> = {
       memberships.extend({ ...member, extend: farFuture, reason }, options),
   ],
   "membership.ended": [grant],
-  "membership.expired": [grantUntil(0)],
   "memberships.imported": [
     ({ memberships }, { project_id, user_id }, options) =>
       memberships.import({ project_id, lines: [{ user_id, end_date: exampleEnd }] }, options),
@@ -229,9 +229,15 @@ const unannounced = operationFailed(
   "The server has announced nothing: it needs the option expiry and, for membership.expiring, the reminder that --reminder names.",
 )
 
+const announcements: ReadonlySet<string> = new Set([
+  "membership.expiring",
+  "membership.overdue",
+  "membership.expired",
+])
+
 /** Waits for the announcement, if this type is announced. */
 const announced = (of: string, member: Member) => {
-  if (!of.startsWith("membership.exp")) return Effect.void
+  if (!announcements.has(of)) return Effect.void
   const isAnnounced = Effect.map(
     callApi(({ memberships }, options) => memberships.history({ ...member, limit: 1 }, options)),
     (page) => page.data.some(({ action }) => `membership.${action}` === of),
@@ -279,12 +285,32 @@ const pingAll = Effect.fnUntraced(function* (project_id: string) {
   )
 })
 
+/** Returns for how long members of a project are still active after their end dates, in milliseconds. */
+const findGrace = (project_id: string) =>
+  Effect.map(
+    callApi(({ projects }, options) => projects.get({ project_id }, options)),
+    ({ data: { grace } }) => (grace === null ? 0 : (fixedMillis(DurationText(grace)) ?? 0)),
+  )
+
+/** Lets a member end, and, if the project has grace, stay active or not. */
+const endItself = Effect.fnUntraced(function* (of: string, given: Given) {
+  const grace = yield* findGrace(given.project)
+  if (of === "membership.overdue" && grace === 0)
+    return yield* operationFailed(
+      `${given.project} has no grace: members expire at their end dates. See tenure projects update --grace.`,
+    )
+  yield* perform(of, [grantUntil(of === "membership.overdue" ? 0 : -grace)], given)
+})
+
 const happen = (of: string, given: Given, content: Option.Option<unknown>) => {
   const steps = acts[of]
   if (steps !== undefined) return perform(of, steps, given)
   switch (of) {
     case "membership.expiring":
       return perform(of, [grantUntil(given.reminder + untilReminder)], given)
+    case "membership.overdue":
+    case "membership.expired":
+      return endItself(of, given)
     case "memberships.extended":
       return extendAll(given.project)
     case "webhook.ping":
