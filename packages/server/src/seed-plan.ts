@@ -1,7 +1,7 @@
 /** Plans how to store a seed file: checks all entries first, and groups them into batches. */
 
 import { InvalidInput, type Role } from "@tenure/core"
-import { Day } from "@tenure/core/internal"
+import { Day, graceSetting } from "@tenure/core/internal"
 import {
   ProjectId,
   TimeZone,
@@ -38,6 +38,8 @@ const Member = Schema.Struct({
 const Project = Schema.Struct({
   id: Schema.String,
   time_zone: Schema.optionalKey(Schema.String),
+  /** Null for none. */
+  grace: Schema.optionalKey(Schema.NullOr(Schema.String)),
   memberships: Schema.optionalKey(Schema.Array(Member)),
   api_keys: Schema.optionalKey(Schema.Array(Schema.Union([Schema.String, KeyWithRole]))),
 })
@@ -82,8 +84,14 @@ export interface SeedPlan {
   /** Parts to store together, each batch in about a second. */
   readonly batches: ReadonlyArray<ReadonlyArray<SeedPart>>
   readonly keys: ReadonlyArray<SeedKey>
-  /** The time zones of new projects that have one in the file. */
-  readonly timeZones: ReadonlyMap<string, TimeZone>
+  /** The settings of new projects that have some in the file. */
+  readonly settings: ReadonlyMap<string, SeedSettings>
+}
+
+/** A project's settings in the file. */
+export interface SeedSettings {
+  readonly timeZone: TimeZone | undefined
+  readonly grace: string | null | undefined
 }
 
 type Path = ReadonlyArray<string | number>
@@ -138,17 +146,23 @@ const naming = <A>(path: Path, read: () => A): A => {
   }
 }
 
-/** Adds a project's time zone. If it has several in the file, the first one counts. */
-const readTimeZone = (
-  { id, time_zone }: typeof Project.Type,
+/** Adds a project's settings. If it has several entries in the file, the first one with a setting counts. */
+const readSettings = (
+  { grace, id, time_zone }: typeof Project.Type,
   path: Path,
-  timeZones: Map<string, TimeZone>,
+  settings: Map<string, SeedSettings>,
 ): void => {
-  if (time_zone === undefined) return
-  const zone = parseTimeZone(time_zone)
+  if (time_zone === undefined && grace === undefined) return
+  const timeZone = time_zone === undefined ? undefined : parseTimeZone(time_zone)
+  const before = settings.get(id)
   naming(path, () => {
-    if (zone === undefined) throw invalid("time_zone", TimeZone.expected)
-    if (!timeZones.has(id)) timeZones.set(id, zone)
+    if (time_zone !== undefined && timeZone === undefined)
+      throw invalid("time_zone", TimeZone.expected)
+    if (grace !== undefined) Result.getOrThrow(graceSetting.read(grace, "grace"))
+    settings.set(id, {
+      timeZone: before?.timeZone ?? timeZone,
+      grace: before?.grace === undefined ? grace : before.grace,
+    })
   })
 }
 
@@ -236,20 +250,20 @@ export const planSeed = (seed: typeof SeedFile.Type): Result.Result<SeedPlan, St
     try: () => {
       const members = new Map<string, Map<string, NewMember>>()
       const keys = new Map<string, SeedKey>()
-      const timeZones = new Map<string, TimeZone>()
+      const settings = new Map<string, SeedSettings>()
       for (const [index, project] of seed.projects.entries()) {
         const path = ["projects", index]
         const known = members.get(project.id) ?? new Map<string, NewMember>()
         members.set(project.id, known)
         readProject(project, path, known)
-        readTimeZone(project, path, timeZones)
+        readSettings(project, path, settings)
         for (const [number, key] of (project.api_keys ?? []).entries())
           readKey(key, project.id, [...path, "api_keys", number], keys)
       }
       for (const [index, key] of (seed.api_keys ?? []).entries())
         readKey(key, undefined, ["api_keys", index], keys)
       const parts = [...members].flatMap(([projectId, known]) => partsOf(projectId, known))
-      return { batches: batchesOf(parts), keys: [...keys.values()], timeZones }
+      return { batches: batchesOf(parts), keys: [...keys.values()], settings }
     },
     catch: (fault) =>
       fault instanceof StartError ? fault : new StartError({ message: reasonsOf(fault) }),

@@ -13,6 +13,7 @@ import {
   type SeedKey,
   type SeedPart,
   type SeedPlan,
+  type SeedSettings,
   locateInSeed,
   planSeed,
 } from "./seed-plan.ts"
@@ -43,23 +44,23 @@ const newIn = Effect.fnUntraced(function* ({ memberships, projectId }: SeedPart)
   return memberships.filter(({ userId }) => !found.has(userId))
 })
 
-/** Returns those projects with a time zone that do not exist. */
-const newWithZones = Effect.fnUntraced(function* (timeZones: SeedPlan["timeZones"]) {
+/** Returns those projects with settings that do not exist. */
+const newWithSettings = Effect.fnUntraced(function* (settings: SeedPlan["settings"]) {
   const service = yield* Memberships
-  const pages = yield* Effect.forEach(pagesOf([...timeZones.keys()], maxListed), (page) =>
+  const pages = yield* Effect.forEach(pagesOf([...settings.keys()], maxListed), (page) =>
     service.listProjects({ within: new Set(page), limit: page.length }),
   )
   const found = new Set<string>(pages.flat().map(({ id }) => id))
-  return [...timeZones].filter(([projectId]) => !found.has(projectId))
+  return [...settings].filter(([projectId]) => !found.has(projectId))
 })
 
-/** Creates a project with its time zone, in one step: the next start leaves projects that exist as they are. */
-const createInZone = ([projectId, timeZone]: readonly [projectId: string, timeZone: string]) =>
+/** Creates a project with its settings, in one step: the next start leaves projects that exist as they are. */
+const createWithSettings = ([projectId, settings]: readonly [string, SeedSettings]) =>
   Memberships.use((service) =>
     atomically(
       Effect.andThen(
         service.createProject(projectId),
-        service.updateProject({ projectId, timeZone }),
+        service.updateProject({ projectId, ...settings }),
       ),
     ),
   )
@@ -135,7 +136,7 @@ const keysAtOnce = 100
  * entries that exist.
  */
 const store = Effect.fnUntraced(function* (
-  { batches, keys, timeZones }: SeedPlan,
+  { batches, keys, settings }: SeedPlan,
   isServer: boolean,
 ) {
   const missing = yield* Effect.filter(keys, isMissing, { concurrency: "unbounded" })
@@ -152,7 +153,7 @@ const store = Effect.fnUntraced(function* (
     const all = Effect.forEach(items, step, manner)
     return isServer ? all : atomically(all)
   }
-  yield* together(yield* newWithZones(timeZones), createInZone)
+  yield* together(yield* newWithSettings(settings), createWithSettings)
   const filled = yield* createAll([...new Set(parts.map(({ projectId }) => projectId))])
   for (const batch of batches) {
     yield* together(batch, (part) => importNew(part, filled))

@@ -130,6 +130,11 @@ describe("a seed file", () => {
       projectOf({ time_zone: "+01:00" }),
       /projects: 0: time_zone must be the name/,
     ],
+    [
+      "has a grace with months",
+      projectOf({ grace: "P1M" }),
+      /projects: 0: grace must be a duration in weeks/,
+    ],
     ["has an invalid token", projectOf({ api_keys: ["ü"] }), /api_keys: 0: token/],
     [
       "has an unknown field",
@@ -181,25 +186,29 @@ describe("a seed file", () => {
     }).pipe(layer),
   )
 
-  it.live("has time zones for new projects, and leaves those of others", () =>
+  it.live("has settings for new projects, and leaves those of others", () =>
     Effect.gen(function* () {
       const memberships = yield* Memberships
-      const zonesOf = Effect.map(memberships.listProjects(), (found) =>
-        found.map(({ id, timeZone }) => [id, timeZone]),
+      const settingsOf = Effect.map(memberships.listProjects(), (found) =>
+        found.map(({ grace, id, timeZone }) => [id, timeZone, grace / 86_400_000]),
       )
       yield* memberships.createProject("p1")
       const time_zone = "europe/berlin"
       const projects = [
         { id: "p1", time_zone },
         { id: "p2", time_zone },
-        { id: "p2", time_zone: "UTC" },
+        { id: "p2", time_zone: "UTC", grace: "P7D" },
+        { id: "p2", grace: null },
+        { id: "p3", grace: null },
       ]
       yield* seeding({ projects })
-      const others = ["p1", "UTC"]
-      expect(yield* zonesOf).toEqual([others, ["p2", "Europe/Berlin"]])
-      yield* memberships.updateProject({ projectId: "p2", timeZone: "Asia/Kathmandu" })
+      const others = ["p1", "UTC", 0]
+      const third = ["p3", "UTC", 0]
+      expect(yield* settingsOf).toEqual([others, ["p2", "Europe/Berlin", 7], third])
+      const changed = { timeZone: "Asia/Kathmandu", grace: "P1D" }
+      yield* memberships.updateProject({ projectId: "p2", ...changed })
       yield* seeding({ projects })
-      expect(yield* zonesOf).toEqual([others, ["p2", "Asia/Kathmandu"]])
+      expect(yield* settingsOf).toEqual([others, ["p2", "Asia/Kathmandu", 1], third])
     }).pipe(layer),
   )
 
