@@ -26,7 +26,7 @@ interface Props {
   /** The form fields. */
   readonly children?: ComponentChildren
   /** Tries the action without effect, and describes the result. */
-  readonly check?: Run<string>
+  readonly check?: Run<ComponentChildren>
   /** Whether it has to be tried out before. */
   readonly mustCheck?: boolean
   readonly run: Run<Done>
@@ -38,7 +38,7 @@ interface Props {
 type Step =
   | { readonly _tag: "Asked" }
   | { readonly _tag: "Busy" }
-  | { readonly _tag: "Checked"; readonly found: string }
+  | { readonly _tag: "Checked"; readonly found: ComponentChildren }
   | { readonly _tag: "Refused"; readonly error: unknown }
   | { readonly _tag: "Done"; readonly done: Done }
 

@@ -87,6 +87,13 @@ const Counts = (props: {
           <Change from={of.active} to={then?.active} />
         </a>
       </Figure>
+      {of.overdue > 0 && (
+        <Figure name="Overdue">
+          <a href={toMembers(project, "overdue")}>
+            <Change from={of.overdue} to={then?.overdue} />
+          </a>
+        </Figure>
+      )}
       <Figure name="End today">
         <Change from={of.ends_today} to={then?.ends_today} />
       </Figure>

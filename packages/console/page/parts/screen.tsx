@@ -74,8 +74,10 @@ export const toTab = (project: string, tab: Tab): string =>
   tab === "overview" ? to("projects", project) : to("projects", project, tab)
 
 /** Returns the address for members in a state. */
-export const toMembers = (project: string, kind: "active" | "soon" | "expired"): string =>
-  `${to("projects", project, "members")}?${kind}`
+export const toMembers = (
+  project: string,
+  kind: "active" | "overdue" | "soon" | "expired",
+): string => `${to("projects", project, "members")}?${kind}`
 
 /** A screen in a project: a part or, with a title, an object in a part. */
 export const ProjectScreen = (

@@ -118,6 +118,19 @@ export const State = ({ of }: { readonly of: string }) => (
   <span class={`state ${toneOf(of)}`}>{of}</span>
 )
 
+/** A membership's state, and until when its grace lasts. */
+export const MemberState = ({ of }: { readonly of: Membership }) => (
+  <>
+    <State of={of.state} />
+    {of.grace_until !== null && (
+      <small>
+        {" "}
+        in grace until <Time iso={of.grace_until} />
+      </small>
+    )}
+  </>
+)
+
 /** A webhook's URL: its host, and the rest in grey. */
 export const Url = ({ of }: { readonly of: string }) => {
   const { host, rest } = partsOf(of)

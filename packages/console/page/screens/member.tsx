@@ -13,7 +13,7 @@ import { EndFields, ReasonField, extensionIn, grantIn, waysTo } from "../parts/f
 import { Loaded, Paged, useLoad, usePages } from "../parts/load.tsx"
 import { useProject } from "../parts/project.tsx"
 import { ProjectScreen, ShortId } from "../parts/screen.tsx"
-import { Ago, End as EndOf, Facts, State, Time, dayText, utcOf } from "../parts/text.tsx"
+import { Ago, End as EndOf, Facts, MemberState, Time, dayText, utcOf } from "../parts/text.tsx"
 
 interface Member {
   readonly project_id: string
@@ -190,13 +190,14 @@ const Standing = ({ of, zone }: { readonly of: Membership | null; readonly zone:
     <span>no member</span>
   ) : (
     <>
-      <State of={of.state} />
+      <MemberState of={of} />
       {of.end_date === null ? (
         <span>for life</span>
       ) : (
         <>
           <span>
-            {of.through === null && (of.state === "active" ? "ends " : "ended ")}
+            {of.through === null &&
+              (of.state === "active" && of.grace_until === null ? "ends " : "ended ")}
             <Until of={of} zone={zone} />
           </span>
           <span>

@@ -21,7 +21,7 @@ import {
 import { Paged, Problem, usePages, useSettled } from "../parts/load.tsx"
 import { useProject } from "../parts/project.tsx"
 import { Empty, ProjectScreen, Table } from "../parts/screen.tsx"
-import { Ago, End, State, lastDate } from "../parts/text.tsx"
+import { Ago, End, MemberState, lastDate } from "../parts/text.tsx"
 
 const pageSize = 100
 
@@ -29,7 +29,7 @@ const typingPause = 200
 
 const dayMillis = 86_400_000
 
-const chips = ["All", "Active", "Ends in 7 days", "Expired"] as const
+const chips = ["All", "Active", "Overdue", "Ends in 7 days", "Expired"] as const
 
 type Chip = (typeof chips)[number]
 
@@ -105,20 +105,23 @@ const inTime = (days: number): string => new Date(now() + days * dayMillis).toIS
 
 const chipAsked = (kind: string): Chip => {
   if (kind === "soon") return "Ends in 7 days"
+  if (kind === "overdue") return "Overdue"
   return kind === "expired" ? "Expired" : "Active"
 }
 
 /** Returns the number of members by kind. */
-const countOf = (chip: Chip, { active, ends_in_7_days, expired, total }: EndCounts): number => {
-  if (chip === "All") return total
-  if (chip === "Active") return active
-  return chip === "Expired" ? expired : ends_in_7_days
+const countOf = (chip: Chip, counts: EndCounts): number => {
+  const { active, ends_in_7_days, expired, overdue, total } = counts
+  // Ends before a date include those in grace.
+  const of = { All: total, Active: active, Overdue: overdue, Expired: expired }
+  return chip === "Ends in 7 days" ? overdue + ends_in_7_days : of[chip]
 }
 
 /** Returns the API's filters for a choice. */
 const filterOf = ({ chip, order, prefix }: Asked) => {
   if (prefix !== "") return { prefix }
   if (chip === "Ends in 7 days") return { ending_before: inTime(soonDays) }
+  if (chip === "Overdue") return { ending_before: inTime(0) }
   if (chip === "Active") {
     return order === "end" ? { ending_before: lastDate } : { state: "active" as const }
   }
@@ -157,7 +160,7 @@ const Row = ({ of, project }: Props & { readonly of: Membership }) => (
       </a>
     </td>
     <td>
-      <State of={of.state} />
+      <MemberState of={of} />
     </td>
     <td>
       <End of={of} />
@@ -178,6 +181,7 @@ const Nothing = ({
   if (asked.chip !== "All") {
     const says = {
       Active: "No membership is active.",
+      Overdue: "No membership is in grace.",
       "Ends in 7 days": "No membership ends in 7 days.",
       Expired: "No membership is expired.",
     }
@@ -256,6 +260,8 @@ export const MembersScreen = ({ project }: Props) => {
       </ProjectScreen>
     )
   }
+  const hasGrace = facts.value.grace !== null
+  const shownChips = chips.filter((one) => one !== "Overdue" || one === chip || hasGrace)
   const zoned = { project, zone: facts.value.time_zone }
   return (
     <ProjectScreen project={project} tab="members" actions={mayGrant && <Grant {...zoned} />}>
@@ -266,7 +272,7 @@ export const MembersScreen = ({ project }: Props) => {
           value={typed}
           onType={setTyped}
         />
-        {chips.map((one) => (
+        {shownChips.map((one) => (
           <button
             key={one}
             type="button"

@@ -1,6 +1,6 @@
 /** The projects, and one project's settings. */
 
-import type { Project } from "@tenure/client"
+import type { ChangedProject, Project } from "@tenure/client"
 import { useContext } from "preact/hooks"
 import { api } from "../lib/api.ts"
 import { useMay } from "../lib/identity.ts"
@@ -138,6 +138,50 @@ const TimeZone = ({ of, onDone }: { readonly of: Project; readonly onDone: () =>
   </Action>
 )
 
+/** Says what a grace would change at once. */
+const effectOf = ({ would_expire = 0, would_reactivate = 0 }: ChangedProject) => (
+  <span class={would_expire > 0 ? "bad" : undefined}>
+    {amountOf(would_reactivate, "membership")} would be active again,{" "}
+    {amountOf(would_expire, "membership")} would expire.
+  </span>
+)
+
+const Grace = ({ of, onDone }: { readonly of: Project; readonly onDone: () => void }) => {
+  const update = (fields: FormData, dry_run: boolean) =>
+    api.projects.update({
+      project_id: of.id,
+      grace: givenOf(fields, "grace")?.toUpperCase() ?? null,
+      reason: givenOf(fields, "reason"),
+      ...(dry_run && { dry_run }),
+    })
+  return (
+    <Action
+      label="Set the grace"
+      title={`Grace of ${of.id}`}
+      confirm="Save"
+      mustCheck
+      check={async (fields) => effectOf((await update(fields, true)).data)}
+      run={async (fields) => {
+        const { data } = await update(fields, false)
+        return { message: `The grace is ${data.grace ?? "none"}.` }
+      }}
+      onDone={onDone}
+    >
+      <p class="dim">
+        For how long memberships stay active after their end. It counts at once, for past ends, too.
+      </p>
+      <TextField
+        label="Grace"
+        name="grace"
+        hint="P7D for seven days of 24 hours, PT36H for 36 hours; none without"
+        maxLength={64}
+        defaultValue={of.grace ?? ""}
+      />
+      <ReasonField />
+    </Action>
+  )
+}
+
 /** A project's settings. */
 export const SettingsScreen = ({ project }: { readonly project: string }) => {
   const found = useProject(project)
@@ -147,7 +191,15 @@ export const SettingsScreen = ({ project }: { readonly project: string }) => {
     <ProjectScreen
       project={project}
       tab="settings"
-      actions={mayChange && found.value && <TimeZone of={found.value} onDone={found.reload} />}
+      actions={
+        mayChange &&
+        found.value && (
+          <>
+            <TimeZone of={found.value} onDone={found.reload} />
+            <Grace of={found.value} onDone={found.reload} />
+          </>
+        )
+      }
     >
       <Loaded from={found}>
         {(value) => (
@@ -170,6 +222,7 @@ export const SettingsScreen = ({ project }: { readonly project: string }) => {
                   <a href={toTab(project, "webhooks")}>{value.webhooks.toLocaleString("en")}</a>,
                 ],
                 ["Time zone", value.time_zone],
+                ["Grace", value.grace ?? "none"],
                 ["All extended to (UTC)", <Time iso={value.last_bulk_end_date} isExact />],
                 ["API", <code>{`/v2/projects/${encodeURIComponent(value.id)}`}</code>],
               ]}

@@ -178,6 +178,54 @@ it("does not extend what somebody else has changed meanwhile", () =>
     expect((await client().memberships.get(member)).data).toMatchObject({ end_date })
   }))
 
+it("has a grace, and says in red who would expire without it", () =>
+  visit("#/projects", async (page) => {
+    const project_id = "lenient"
+    const end_date = new Date(Date.now() - 3_600_000).toISOString()
+    await client().projects.create({ project_id })
+    await client().memberships.grant({ project_id, user_id: "7004", end_date })
+    await goTo("#/projects/lenient/settings")
+    await press(page, "Set the grace")
+    expect(await inDialog(page, "Save").isDisabled()).toBe(true)
+    await field(page, "grace").fill("P1M")
+    await confirm(page, "Dry run", "grace must be")
+    await field(page, "grace").fill("p7d")
+    const gain = "1 membership would be active again, 0 memberships would expire."
+    await confirm(page, "Dry run", gain)
+    expect(await page.getByText(gain).getAttribute("class")).toBeNull()
+    await confirm(page, "Save", "The grace is P7D.")
+    await page.getByText("P7D", { exact: true }).waitFor()
+
+    await goTo("#/projects/lenient")
+    await page.locator(".figure", { hasText: "Overdue" }).getByRole("link", { name: "1" }).click()
+    const until = new Date(Date.parse(end_date) + 7 * 86_400_000)
+    const shown = `in grace until ${until.toISOString().slice(0, 16).replace("T", " ")}`
+    await page.getByRole("row", { name: `7004 active ${shown}` }).waitFor()
+    await page.getByRole("button", { name: /^Ends in 7 days ?1$/ }).waitFor()
+    await page.getByRole("link", { name: "7004" }).click()
+    await page.locator(".sub").getByText(shown).waitFor()
+    await page.locator(".sub").getByText("ended ").waitFor()
+    const late = { project_id, user_id: "7005" }
+    // The server announces no end from before its start.
+    await client().memberships.grant({ ...late, end_date: new Date().toISOString() })
+    const announced = async () =>
+      (await client().memberships.history(late)).data.map(({ action }) => action)
+    await expect.poll(announced).toContain("overdue")
+    await goTo("#/projects/lenient/members/7005")
+    await page.locator("ol").getByText("Overdue").waitFor()
+
+    await goTo("#/projects/lenient/settings")
+    await press(page, "Set the grace")
+    await field(page, "grace").fill("")
+    const loss = "0 memberships would be active again, 2 memberships would expire."
+    await confirm(page, "Dry run", loss)
+    expect(await page.getByText(loss).getAttribute("class")).toBe("bad")
+    await confirm(page, "Save", "The grace is none.")
+    await goTo("#/projects/lenient/members")
+    await page.getByRole("button", { name: /^Expired ?2$/ }).waitFor()
+    expect(await page.getByRole("button", { name: /^Overdue/ }).count()).toBe(0)
+  }))
+
 it("has days in the project's time zone, and months that count by them", () =>
   visit("#/projects", async (page) => {
     const project_id = "zoned"

@@ -8,6 +8,8 @@ import { expect, it } from "vitest"
 import {
   button,
   choose,
+  confirm,
+  field,
   findingsOf,
   heading,
   loaded,
@@ -108,6 +110,15 @@ const screens: ReadonlyArray<Screen> = [
     async (page) => {
       await press(page, "Set the time zone")
       await says(page, "No end moves.")
+    },
+  ],
+  [
+    "grace",
+    () => `${pool}/settings`,
+    async (page) => {
+      await press(page, "Set the grace")
+      await field(page, "grace").fill("")
+      await confirm(page, "Dry run", "would expire.")
     },
   ],
   ["keys", () => "#/keys", (page) => says(page, "checkout")],

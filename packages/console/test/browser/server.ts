@@ -41,6 +41,7 @@ const seed = {
     { id: "empty" },
     {
       id: "pool",
+      grace: "P3D",
       memberships: Array.from({ length: 40 }, (_, index) => ({
         user_id: `swimmer-${index + 1}`,
         end_date: new Date(Date.now() + (index - 8) * day + 3_600_000).toISOString(),
