@@ -61,14 +61,13 @@ export const stripeWebhookOptions = Setting.object({
   member: Setting.callback<FindMember>(),
   /**
    * How many days a membership lasts after the paid period, while Stripe collects the next payment. They end with the
-   * subscription. Default: `1`.
+   * subscription. Default: `1`, and `0` in a project with grace.
    */
-  graceDays: Setting.withDefault(
+  graceDays: Setting.optional(
     Setting.guarded<number>(
       "a number from 0 to 365",
       (given) => typeof given === "number" && given >= 0 && given <= 365,
     ),
-    1,
   ),
   /**
    * When a canceled subscription ends the membership: with the paid period (`"periodEnd"`), or when the subscription
@@ -281,11 +280,8 @@ export const stripeWebhook = (options: StripeWebhookOptions): StripeWebhook => {
     memberships: tenure.memberships,
     stripe,
     findMember: member ?? memberOfMetadata,
-    rules: {
-      grace: Math.round(graceDays * dayMillis),
-      cancellation,
-      refundsShorten: refunds === "shorten",
-    },
+    rules: { cancellation, refundsShorten: refunds === "shorten" },
+    grace: graceDays === undefined ? undefined : Math.round(graceDays * dayMillis),
     grantsMissing: missing === "grant",
   })
 

@@ -64,13 +64,22 @@ export interface SettleServices {
   readonly memberships: Tenure["memberships"]
   readonly stripe: PaymentsClient
   readonly findMember: FindMember
-  readonly rules: PaymentRules
+  readonly rules: Omit<PaymentRules, "grace">
+  /** That of the rules; `undefined` for a day, unless the project has grace itself. */
+  readonly grace: number | undefined
   /** Whether a payment creates a missing membership. */
   readonly grantsMissing: boolean
 }
 
 /** After so many changes by others meanwhile, the event has to come again. */
 const maxRounds = 10
+
+/** Stripe collects a renewal about an hour after the period has ended, in milliseconds. */
+const defaultGrace = 86_400_000
+
+/** Tells whether a membership's end date is over. Then it may still be in the project's grace, which must not begin anew. */
+const hasEnded = ({ graceUntil, state }: CurrentMembership): boolean =>
+  state === "expired" || graceUntil !== undefined
 
 /** The errors for an impossible member. */
 const refusals = ["InvalidInput", "ProjectNotFound"]
@@ -142,9 +151,10 @@ const obstacleOf = (
  */
 export const makeSettle = ({
   findMember,
+  grace,
   grantsMissing,
   memberships,
-  rules,
+  rules: given,
   stripe,
 }: SettleServices): ((settling: Settling) => Promise<Settlement>) => {
   /** Finds the event's customer; `undefined` for a charge without one. */
@@ -158,12 +168,20 @@ export const makeSettle = ({
     return payer === undefined ? undefined : { customer: payer, account, charge: read }
   }
 
+  /** Returns the rules for the payments of a project's members. */
+  const findRules = async (projectId: string): Promise<PaymentRules> => {
+    if (grace !== undefined) return { ...given, grace }
+    const project = await memberships.findProject(projectId)
+    return { ...given, grace: project.grace > 0 ? 0 : defaultGrace }
+  }
+
   /** Applies a paid invoice. Tells whether its membership may have changed. */
   const applyInvoice = async (
     { invoices, member }: MemberPayments,
     invoice: ListedInvoice,
     all: CustomerPayments,
     eventId: string,
+    rules: PaymentRules,
   ): Promise<boolean> => {
     const paid = paidUntil(invoices, rules)
     const isPaid = invoices.some((one) => one.id === invoice.id && paidBy(one, rules) > -Infinity)
@@ -183,15 +201,17 @@ export const makeSettle = ({
   /** Sets the end date of a membership, or ends the membership if the date has passed. Does nothing if somebody has changed it since. */
   const move = async (
     { invoices, member }: MemberPayments,
-    { endDate: expectedEndDate, state }: CurrentMembership,
+    found: CurrentMembership,
     basis: Basis | undefined,
     endDate: number,
     eventId: string,
+    rules: PaymentRules,
   ): Promise<boolean> => {
+    const { endDate: expectedEndDate } = found
     const behind = invoicesBehind(invoices, expectedEndDate, basis, rules)
     const change = { ...member, expectedEndDate }
     const endNow = async (): Promise<boolean> => {
-      if (state === "expired") return false
+      if (hasEnded(found)) return false
       const reason = changeReason(behind, [], rules)
       const extension = { ...change, by: "PT1S", from: "now", reason } as const
       await unless(meanwhile, memberships.extend(extension, originOf(eventId)))
@@ -213,15 +233,15 @@ export const makeSettle = ({
     payments: MemberPayments,
     found: CurrentMembership,
     eventId: string,
+    rules: PaymentRules,
   ): Promise<boolean> => {
     const { invoices, member } = payments
     // No payment has set it: a membership for life stays.
     if (found.endDate === lastEndDate || found.endDate === paidUntil(invoices, rules)) return false
     const basis = await readBasis(memberships, member)
     const endDate = decideEndDate(invoices, found.endDate, basis, rules)
-    if (endDate === undefined || (found.state === "expired" && endDate < found.endDate))
-      return false
-    return move(payments, found, basis, endDate, eventId)
+    if (endDate === undefined || (hasEnded(found) && endDate < found.endDate)) return false
+    return move(payments, found, basis, endDate, eventId, rules)
   }
 
   /** Makes one round of changes. Tells whether a membership may have changed. */
@@ -235,14 +255,15 @@ export const makeSettle = ({
     let isChanged = false
     for (const payments of all.members) {
       try {
+        const rules = await findRules(payments.member.projectId)
         for (const invoice of paid) {
           if (invoice.member !== payments.key) continue
-          if (await applyInvoice(payments, invoice, all, eventId)) isChanged = true
+          if (await applyInvoice(payments, invoice, all, eventId, rules)) isChanged = true
         }
         const found = await unless(["MembershipNotFound"], memberships.find(payments.member))
         if (found === undefined) continue
         members.add(payments.key)
-        if (await correct(payments, found, eventId)) isChanged = true
+        if (await correct(payments, found, eventId, rules)) isChanged = true
       } catch (error) {
         // The event of its own payment tells. It must not fail the payments of others.
         if (!hasTag(error, refusals) || !(error instanceof Error)) throw error

@@ -211,6 +211,47 @@ describe("a paid invoice", () => {
   })
 })
 
+describe("in a project with grace", () => {
+  const setUpWithGrace = async (options?: Partial<StripeWebhookOptions>) => {
+    const on = await setUp(options)
+    await on.memberships.updateProject({ projectId: "p1", grace: "P7D" })
+    return on
+  }
+
+  it("a paid invoice extends the membership to the end of the period", async () => {
+    const on = await setUpWithGrace()
+    await on.pay("in_1", 0, 30)
+    expect(await on.endDay()).toBe(30)
+    await on.clock.advance("33 days")
+    expect(await on.memberships.find(member)).toMatchObject({ state: "active" })
+    await on.pay("in_2", 30, 60)
+    expect(await on.endDay()).toBe(60)
+  })
+
+  it("a day of grace that was paid before goes with the next event", async () => {
+    const on = await paidOnce()
+    await on.memberships.updateProject({ projectId: "p1", grace: "P7D" })
+    expect(await on.endDay()).toBe(31)
+    await expectDays(on, [[({ again }) => again("in_1"), 30]])
+  })
+
+  it("graceDays still counts if it is given", async () => {
+    const on = await setUpWithGrace({ graceDays: 2 })
+    await on.pay("in_1", 0, 30)
+    expect(await on.endDay()).toBe(32)
+  })
+
+  it("a refund ends the membership now, but does not begin a grace anew", async () => {
+    const on = await setUpWithGrace()
+    await on.pay("in_1", 0, 30)
+    await expectDays(on, [[({ refund }) => refund("in_1"), now]])
+    const other = await setUpWithGrace()
+    await other.pay("in_1", 0, 30)
+    await other.clock.advance("33 days")
+    await expectDays(other, [[({ refund }) => refund("in_1"), 30]])
+  })
+})
+
 describe("a refund", () => {
   const refundFirst: Steps[0] = [({ refund }) => refund("in_1"), now]
 
