@@ -10,8 +10,10 @@ export interface SessionMembership {
   readonly projectId: string
   /** When it ends, or has ended. */
   readonly endDate: Date
-  /** `"expired"` if the end date was over when the session was read. */
+  /** `"expired"` if the end date was over when the session was read, and the project's grace, too. */
   readonly state: "active" | "expired"
+  /** When it expires, if the end date was over then, and it was still active by the project's grace; otherwise `null`. */
+  readonly graceUntil: Date | null
 }
 
 /** Returns when a new user's membership ends; `undefined` for none. */
@@ -75,7 +77,14 @@ export const makeMemberProjects = (
     const found =
       (await find(member)) ??
       (await grantMissing(user, projectId, anonymousId).then(() => find(member)))
-    return found && { projectId, endDate: new Date(found.endDate), state: found.state }
+    if (found === undefined) return undefined
+    const { endDate, graceUntil, state } = found
+    return {
+      projectId,
+      endDate: new Date(endDate),
+      state,
+      graceUntil: graceUntil === undefined ? null : new Date(graceUntil),
+    }
   }
 
   return {

@@ -167,11 +167,24 @@ describe("a session", () => {
       user: { id: userId, email: ada.email },
       session: { userId },
       memberships: [
-        { projectId: "p1", endDate, state: "active" },
-        { projectId: "p2", endDate: new Date("2020-01-01"), state: "expired" },
+        { projectId: "p1", endDate, state: "active", graceUntil: null },
+        { projectId: "p2", endDate: new Date("2020-01-01"), state: "expired", graceUntil: null },
       ],
     })
     expect(await auth.api.getSession({ headers: new Headers() })).toBeNull()
+  })
+
+  it("has memberships in grace, which are active", async () => {
+    const { grant, memberships, session, signUp } = await setUp()
+    await memberships.updateProject({ projectId: "p1", grace: "P2D" })
+    const { headers, userId } = await signUp()
+    const endDate = new Date(Date.now() - day)
+    await grant(userId, endDate)
+    const graceUntil = new Date(endDate.getTime() + 2 * day)
+    const inGrace = { projectId: "p1", endDate, state: "active", graceUntil }
+    expect(await session({ headers })).toEqual([inGrace])
+    await memberships.updateProject({ projectId: "p1", grace: null })
+    expect(await session({ headers })).toMatchObject([{ state: "expired", graceUntil: null }])
   })
 
   it("has types, with the fields of the host", async () => {
@@ -225,7 +238,7 @@ describe("a session", () => {
       ReadonlyArray<SessionMembership> | null | undefined
     >()
     expect(data?.memberships).toEqual([
-      { projectId: "p1", state: "active", endDate: expect.any(Date) },
+      { projectId: "p1", state: "active", graceUntil: null, endDate: expect.any(Date) },
     ])
   })
 })
@@ -237,7 +250,7 @@ describe("a sign-up", () => {
     const session = await auth.api.getSession({ headers })
     const created = session?.user.createdAt.getTime() ?? 0
     expect(session?.memberships).toEqual([
-      { projectId: "p1", state: "active", endDate: new Date(created + 14 * day) },
+      { projectId: "p1", state: "active", graceUntil: null, endDate: new Date(created + 14 * day) },
     ])
     expect(await actions(userId)).toEqual(["granted"])
   })
@@ -249,7 +262,7 @@ describe("a sign-up", () => {
       trial: ({ email }, projectId) =>
         projectId === "p2" && email === ada.email ? endDate : undefined,
     })
-    const granted = [{ projectId: "p2", state: "active", endDate }]
+    const granted = [{ projectId: "p2", state: "active", graceUntil: null, endDate }]
     expect(await session(await signUp())).toEqual(granted)
     expect(await session(await signUp("grace@example.com"))).toEqual([])
   })
@@ -400,7 +413,7 @@ describe("an anonymous user who signs up or in", () => {
     const linked = await on.signUp(ada.email, headers)
     expect(linked.userId).not.toBe(userId)
     expect(await on.session(linked)).toEqual([
-      { projectId: "p1", state: "active", endDate: new Date(in2099) },
+      { projectId: "p1", state: "active", graceUntil: null, endDate: new Date(in2099) },
     ])
     expect(await on.actions(linked.userId)).toEqual(["moved"])
     expect(await on.actions(userId)).toEqual(actions)
