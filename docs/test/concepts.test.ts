@@ -49,22 +49,18 @@ it("has a trial that a payment turns into a membership, once for each invoice", 
   expect(bought).toMatchObject({ endDate: Date.UTC(2030, 1, 18), created: true })
 })
 
-it("has a grace period in the end date", async () => {
-  const { find, tenure } = await setUp()
-  const { paid } = await example(3)
-  await paid(tenure, "1001", new Date(start))
-  expect(await find()).toMatchObject({
-    endDate: start + 3 * day,
-    metadata: { paid_until: "2030-01-01T00:00:00.000Z" },
-  })
-  await tenure.memberships.update({ ...member, metadata: { plan: "gold" } })
-  for (const until of [start + 30 * day, start, start + 30 * day]) {
-    await paid(tenure, "1001", new Date(until))
-    expect(await find()).toMatchObject({
-      endDate: start + 33 * day,
-      metadata: { paid_until: "2030-01-31T00:00:00.000Z", plan: "gold" },
-    })
-  }
+it("has a grace period, in which a payment counts from the end", async () => {
+  const { find, pass, tenure } = await setUp()
+  const { renew } = await example(2)
+  const { allowLatePayments } = await example(3)
+  await allowLatePayments(tenure)
+  await tenure.memberships.grant({ ...member, endDate: start + day })
+  await pass(3)
+  expect(await find()).toMatchObject({ state: "active", graceUntil: start + 4 * day })
+  await renew(tenure, "1001", "invoice-1")
+  expect(await find()).toMatchObject({ endDate: Date.UTC(2030, 1, 2), graceUntil: undefined })
+  await pass(33)
+  expect(await find()).toMatchObject({ state: "expired" })
 })
 
 it("pauses a membership, and resumes it with the days that were left", async () => {
