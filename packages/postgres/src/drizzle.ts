@@ -3,6 +3,7 @@
 import {
   bigint,
   boolean,
+  integer,
   jsonb,
   pgSchema,
   pgView,
@@ -24,7 +25,7 @@ export const membershipsCurrentIn = (schema: string) => {
     userId: text("user_id").notNull(),
     /** The end date, after all bulk extensions. */
     endDate: timestamp("end_date", { withTimezone: true }).notNull(),
-    /** Whether the end date is later than the beginning of the transaction. */
+    /** Whether the end date, with the grace of the project, is later than the beginning of the transaction. */
     isActive: boolean("is_active").notNull(),
     /** The metadata: texts by name; an empty object without any. */
     metadata: jsonb("metadata").$type<Readonly<Record<string, string>>>().notNull(),
@@ -34,6 +35,8 @@ export const membershipsCurrentIn = (schema: string) => {
     keptDay: smallint("kept_day"),
     /** The time zone of the project: a name of IANA. */
     timeZone: text("time_zone").notNull(),
+    /** For how many seconds memberships of the project are still active after their end dates. */
+    graceSeconds: integer("grace_seconds").notNull(),
   }).existing()
 }
 

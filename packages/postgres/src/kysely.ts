@@ -14,7 +14,7 @@ export interface MembershipsCurrent {
   readonly user_id: ReadOnly<string>
   /** The end date, after all bulk extensions. */
   readonly end_date: ReadOnly<Date>
-  /** Whether the end date is later than the beginning of the transaction. */
+  /** Whether the end date, with the grace of the project, is later than the beginning of the transaction. */
   readonly is_active: ReadOnly<boolean>
   /** The metadata: texts by name; an empty object without any. */
   readonly metadata: ReadOnly<Readonly<Record<string, string>>>
@@ -24,6 +24,8 @@ export interface MembershipsCurrent {
   readonly kept_day: ReadOnly<number | null>
   /** The time zone of the project: a name of IANA. */
   readonly time_zone: ReadOnly<string>
+  /** For how many seconds memberships of the project are still active after their end dates. */
+  readonly grace_seconds: ReadOnly<number>
 }
 
 /**

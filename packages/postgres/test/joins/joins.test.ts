@@ -165,6 +165,25 @@ it("a role that may read only the view joins it, and finds the number of a proje
   }
 })
 
+it("the view has memberships in grace as active, and its length", async () => {
+  const { memberships } = tenure
+  const member = { projectId: "p3", userId: "1" }
+  await memberships.createProject("p3")
+  const endDate = new Date(Date.now() - 3_600_000)
+  await memberships.grant({ ...member, endDate })
+  const found = async () => {
+    const { rows } = await database.query(
+      `SELECT end_date, is_active, grace_seconds FROM ${view} WHERE project_id = 'p3'`,
+    )
+    return rows
+  }
+  expect(await found()).toEqual([{ end_date: endDate, is_active: false, grace_seconds: 0 }])
+  await memberships.updateProject({ projectId: "p3", grace: "P7D" })
+  expect(await found()).toEqual([{ end_date: endDate, is_active: true, grace_seconds: 604_800 }])
+  await memberships.updateProject({ projectId: "p3", grace: "PT59M" })
+  expect(await found()).toEqual([{ end_date: endDate, is_active: false, grace_seconds: 3540 }])
+})
+
 it("the view has the end dates that hold, whatever bulk extensions were made and undone", async () => {
   const { memberships } = tenure
   const project = { projectId: "p2" }
@@ -280,6 +299,7 @@ describe("the declarations", () => {
         inDays: false,
         keptDay: null,
         timeZone: "UTC",
+        graceSeconds: 0,
       })
       for (const query of queries) await expectLittle(query, 2)
       expect(queries.length).toBeGreaterThanOrEqual(4)

@@ -50,6 +50,7 @@ const types: Readonly<Record<string, Names>> = {
   },
   // Only the kept day, which may be missing.
   smallint: { drizzle: "smallint(NAME)", typescript: "number | null", prisma: "Int? @db.SmallInt" },
+  integer: { drizzle: "integer(NAME)", typescript: "number", prisma: "Int" },
   boolean: { drizzle: "boolean(NAME)", typescript: "boolean", prisma: "Boolean" },
   // Only the metadata.
   jsonb: {
@@ -91,7 +92,7 @@ export const printDrizzle = ({ columns, comment }: Catalog): Promise<string> => 
     "drizzle.ts",
     `/** Tenure for [Drizzle](https://orm.drizzle.team). Generated from the migrations: \`npm run generate\`. */
 
-import { bigint, boolean, jsonb, pgSchema, pgView, smallint, text, timestamp } from "drizzle-orm/pg-core"
+import { bigint, boolean, integer, jsonb, pgSchema, pgView, smallint, text, timestamp } from "drizzle-orm/pg-core"
 
 /** Returns \`membershipsCurrent\` for a schema other than \`tenure\`. */
 export const membershipsCurrentIn = (schema: string) => {
