@@ -1,6 +1,6 @@
 /** Membership stores that break a promise. */
 
-import { isEndsLater } from "@tenure/core/internal"
+import { currentMoment, isEndsLater } from "@tenure/core/internal"
 import {
   ApiKeyStore,
   type AuditRow,
@@ -205,6 +205,41 @@ export const wrongMembershipStores = wrongStores("MembershipStore", MembershipSt
   }) => ({
     updateProject: ({ idempotency: _, ...change }) => updateProject(change),
   }),
+  "counts where memberships are listed by state or by end date": {
+    "lists those in grace in no state": ({ list }) => ({
+      list: (projectId, page) =>
+        Effect.map(list(projectId, page), (found) =>
+          page.only?.state === "active"
+            ? found.filter(({ endDate }) => endDate > (page.only?.at ?? 0))
+            : found,
+        ),
+    }),
+    "lists none in grace by end date": ({ listEnding }) => ({
+      listEnding: (projectId, page) =>
+        Effect.flatMap(currentMoment, ({ unix }) =>
+          Effect.map(listEnding(projectId, page), ({ memberships, next }) => ({
+            memberships: memberships.filter(({ endDate }) => endDate > unix),
+            next,
+          })),
+        ),
+    }),
+  },
+  "is kept with the first response of a grant": ({ grant }) => ({
+    grant: ({ grace: _, ...granted }) => grant(granted),
+  }),
+  "would make a difference to those that ended within it": ({ countEndedBetween }) => ({
+    countEndedBetween: (projectId, { to }) => countEndedBetween(projectId, { from: Millis(0), to }),
+  }),
+  "an end comes at once, and that it has expired when the grace is over": deciding(
+    (judge) => (candidate, now) => judge({ ...candidate, grace: Millis(0) }, now),
+  ),
+  "memberships expire at once when the grace becomes shorter, and once": (store) => {
+    let longest = Millis(0)
+    return deciding((judge) => (candidate, now) => {
+      longest = Millis(Math.max(longest, candidate.grace))
+      return judge({ ...candidate, grace: longest }, now)
+    })(store)
+  },
   "happens once if several delete the project at the same time": () => ({
     deleteProject: () => Effect.void,
   }),
