@@ -19,10 +19,13 @@ import { type State, publish } from "./state.ts"
 
 /** Whether a member's end was told, and bulk extensions since then have not made the member active again. */
 const isLongOver = (
-  { changedAt }: AlarmMember,
+  { changedAt, project }: AlarmMember,
   { alarm, announced }: Watched,
   endDate: EndDate,
-): boolean => alarm === undefined && announced?.lead === expiredLead && endDate <= changedAt
+): boolean =>
+  alarm === undefined &&
+  announced?.lead === expiredLead &&
+  endDate + project.settings.grace <= changedAt
 
 /** Creates the expiry part of the membership store. A sweep is one synchronous step. */
 export const makeMemoryExpiryStore = (state: State): ExpiryStore => {

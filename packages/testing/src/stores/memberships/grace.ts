@@ -198,6 +198,23 @@ const announcingTests = (tests: StoreTests): void => {
       expect(yield* sweep).toEqual([])
     })
 
+    test("a bulk extension to a date in grace is announced, and expires when the grace is over", function* (world) {
+      const { grant, store, sweep } = world
+      yield* changeSettings(store, change(p1), weekOf)
+      yield* grant(u1, 0.5)
+      yield* sweep
+      yield* days(1)
+      expect(yield* sweep).toEqual([["membership.overdue", u1]])
+      yield* days(7)
+      expect(yield* sweep).toEqual([["membership.expired", u1]])
+      const by = Millis(3 * dayMillis)
+      const at = yield* inDays(0)
+      yield* store.extendAll({ ...change(p1), at, bulk: { mode: "extendBy", by } })
+      expect(yield* eventually(sweep)).toEqual([["membership.overdue", u1]])
+      yield* days(3)
+      expect(yield* sweep).toEqual([["membership.expired", u1]])
+    })
+
     test("an extension during the grace ends it", function* (world) {
       const { extend, grant, store, sweep } = world
       yield* changeSettings(store, change(p1), weekOf)
