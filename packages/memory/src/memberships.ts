@@ -305,8 +305,8 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
           if (project === undefined || projectChanges(project.settings, expected).length > 0) {
             return Effect.fail(new ProjectConflict())
           }
-          const { state: changedTo } = graceChange(project.settings, settings) ?? {}
-          if (changedTo === "expired") state.alarms.armAll(project, undefined, now.unix)
+          const hasOtherGrace = graceChange(project.settings, settings) !== undefined
+          if (hasOtherGrace) state.alarms.armAll(project, undefined, now.unix)
           project.settings = settings
           if (changes.length > 0) {
             addAuditRow(state, projectId, "project_changed", projectId, updated, changes)

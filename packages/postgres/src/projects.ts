@@ -89,14 +89,14 @@ const createProjectsParams = (creations: ReadonlyArray<Creation>) => [
  * the settings were as expected.
  */
 const updateProject = (schema: string, idempotency: KeyClause): string => {
-  const isShorter = `$10::integer < p.grace_seconds AND EXISTS (SELECT FROM ${schema}.expiry_settings)`
+  const isArmed = `$10::integer <> p.grace_seconds AND EXISTS (SELECT FROM ${schema}.expiry_settings)`
   return `
   WITH changed AS (
     UPDATE ${schema}.projects p
     SET time_zone = $3::text, grace_seconds = $10::integer,
-        -- Memberships may have expired by a shorter grace.
-        next_check_at = CASE WHEN ${isShorter} THEN '-infinity' ELSE p.next_check_at END,
-        bulk_unseen_since = CASE WHEN ${isShorter} THEN least(p.bulk_unseen_since, statement_timestamp())
+        -- Memberships may have expired by a shorter grace, and may be active again by a longer one.
+        next_check_at = CASE WHEN ${isArmed} THEN '-infinity' ELSE p.next_check_at END,
+        bulk_unseen_since = CASE WHEN ${isArmed} THEN least(p.bulk_unseen_since, statement_timestamp())
                             ELSE p.bulk_unseen_since END
     WHERE id = $1::text AND time_zone = $2::text AND grace_seconds = $9::integer ${idempotency.condition}
     RETURNING number AS project_number, id AS subject

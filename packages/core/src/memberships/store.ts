@@ -213,7 +213,7 @@ export class MembershipStore extends Context.Service<
     /**
      * Replaces a project's settings, and moves no end date. Fails with `ProjectConflict` if there is no project, or if it
      * has other settings than expected. Audits `project_changed` with the project's id as the subject, unless nothing
-     * differs. If the grace is shorter, each membership that may have expired by it gets a next check.
+     * differs. If the grace is another, each membership that it makes active or expired gets a next check.
      */
     readonly updateProject: (
       change: ProjectChange,

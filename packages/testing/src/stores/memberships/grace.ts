@@ -232,6 +232,18 @@ const announcingTests = (tests: StoreTests): void => {
     })
 
     test(
+      "what ended before ends were watched expires when a later grace is over",
+      function* ({ store, sweep }) {
+        expect(yield* sweep).toEqual([])
+        yield* changeSettings(store, change(p1), weekOf)
+        expect(yield* sweep).toEqual([])
+        yield* days(7)
+        expect(yield* eventually(sweep)).toEqual([["membership.expired", u1]])
+      },
+      ({ grant }) => grant(u1, -0.5),
+    )
+
+    test(
       "what ended before ends were watched expires when the grace is over",
       function* ({ sweep }) {
         expect(yield* eventually(Effect.as(sweep, [1]))).toHaveLength(1)
