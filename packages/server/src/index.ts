@@ -48,7 +48,10 @@ const bundledTenureLayer = (settings: Settings) => {
     basePath: settings.basePath,
     trustedProxies: settings.trustedProxies,
     bulk: settings.bulk,
-    expiry: settings.expiry === "on" && { reminders: settings.reminders },
+    expiry: settings.expiry === "on" && {
+      reminders: settings.reminders,
+      late: settings.lateReminders,
+    },
     rateLimits: {
       perKey: settings.perKey,
       perAddress: settings.perAddress,

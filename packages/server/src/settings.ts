@@ -227,6 +227,7 @@ export const variables = {
   bulk: textVariable("BULK_MODE", membershipsOptions.fields.bulk),
   expiry: textVariable("EXPIRY", own.expiry),
   reminders: durationsOrNoneVariable("EXPIRY_REMINDERS", expiryRules.fields.reminders),
+  lateReminders: textVariable("EXPIRY_LATE", expiryRules.fields.late),
   perKey: limitVariable("RATE_LIMIT_PER_KEY", limits.perKey),
   perAddress: limitOrFalseVariable("RATE_LIMIT_PER_IP", limits.perAddress),
   burst: limitVariable("RATE_LIMIT_BURST", limits.burst),

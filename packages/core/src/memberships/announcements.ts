@@ -32,6 +32,11 @@ export const expiryRules = Setting.object({
    * several are due at once, only the shortest is published. Default: `["7 days", "1 day"]`.
    */
   reminders: Setting.withDefault(reminders, ["7 days", "1 day"]),
+  /**
+   * Whether a reminder is sent whose time had come when the end date was set, such as that of 7 days for a trial of 7 days
+   * (`"send"`), or not (`"skip"`). One that is late by an outage or a new option is sent in either case. Default: `"skip"`.
+   */
+  late: Setting.withDefault(Setting.oneOf(["skip", "send"]), "skip"),
   /** The maximum number of announcements per second in this process. Default: `2000`. */
   announcementsPerSecond: Setting.withDefault(Setting.integer({ most: 100_000 }), 2000),
 })

@@ -92,6 +92,8 @@ export interface AnnouncementRules {
   readonly leads: ReadonlyArray<Millis>
   /** When announcements began, in milliseconds since the epoch: earlier ends are not announced. */
   readonly since: number
+  /** Whether reminders are announced whose time had come when their end dates were set. Default: `false`. */
+  readonly sendsLate?: boolean
 }
 
 /** Sorts reminders' leads and removes duplicates. */
@@ -122,13 +124,13 @@ const dueAt = ({ endDate, grace }: Candidate, lead: Millis): number =>
 
 /**
  * Decides on a membership's announcement. If several leads are due, only the last counts: the
- * others are late. If its time had come when the end date was set, a reminder is not announced.
- * Without grace, the end is not announced apart from the expiry.
+ * others are late. If its time had come when the end date was set, a reminder is not announced, unless
+ * the rules say so. Without grace, the end is not announced apart from the expiry.
  *
  * @param now - milliseconds since the epoch
  */
 export const decideExpiry = (
-  { leads, since }: AnnouncementRules,
+  { leads, sendsLate = false, since }: AnnouncementRules,
   candidate: Candidate,
   now: number,
 ): ExpiryDecision => {
@@ -139,7 +141,7 @@ export const decideExpiry = (
   const announced =
     reached === undefined ||
     Math.max(endDate, dueAt(candidate, reached)) <= since ||
-    isLate(reached, candidate)
+    (isLate(reached, candidate) && !sendsLate)
       ? undefined
       : { endDate, lead: reached }
   return {

@@ -84,6 +84,18 @@ describe("expiry", () => {
     expect(said.slice(3)).toEqual(["membership.extended", "membership.expired"])
   })
 
+  test("sends a reminder whose time had come when the date was set, if the host says so", function* () {
+    const expiry = { reminders: ["70 seconds", "10 seconds"], late: "send" } as const
+    const { grantUntil, said } = yield* tenureWith({ expiry })
+    yield* grantUntil(60_000)
+    yield* TestClock.adjust("1 second")
+    expect(said.slice(1)).toEqual(["membership.expiring"])
+    yield* TestClock.adjust("51 seconds")
+    expect(said.slice(2)).toEqual(["membership.expiring"])
+    yield* TestClock.adjust("10 seconds")
+    expect(said.slice(3)).toEqual(["membership.expired"])
+  })
+
   test("can be turned off", function* () {
     const { grantUntil, said } = yield* tenureWith({ expiry: false })
     yield* grantUntil(1000)
@@ -196,6 +208,7 @@ describe("expiry", () => {
     [{ reminders: ["1500 millis"] }, "expiry.reminders[0] must be whole seconds"],
     [{ reminders: Array.from({ length: 11 }, () => 1000) }, "expiry.reminders must have at most"],
     [{ reminders: [0] }, "expiry.reminders[0] must be a duration from 1 second"],
+    [JSON.parse('{"late":"never"}'), "expiry.late must be"],
     [{ announcementsPerSecond: 0 }, "expiry.announcementsPerSecond must be"],
   ])("refuses %j", function* ([expiry, message]) {
     const error = yield* Effect.flip(tenureWith({ expiry }))
