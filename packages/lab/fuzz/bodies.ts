@@ -48,6 +48,13 @@ const durations: ReadonlyArray<unknown> = [
   ...values(String.raw`"P1M\n", "", null, 1, ["P1M"]`),
 ]
 
+const graces: ReadonlyArray<unknown> = [
+  ...words(
+    "P7D P90D P90DT1S P91D P1W PT1S PT0S P0D P1M P1Y P -P1D P1.5D p1d P99999999999999999999D none",
+  ),
+  ...values(String.raw`"P7D\n", " P7D", "", null, 7, 0, ["P7D"], {}`),
+]
+
 const date = fc.constantFrom(...dates)
 const day = fc.constantFrom(...days)
 const timeZone = fc.constantFrom(...timeZones)
@@ -71,6 +78,7 @@ const fields = fc.record(
     ...valuesOf("through", day),
     ...valuesOf("time_zone", timeZone),
     ...valuesOf("extend_by", fc.constantFrom(...durations)),
+    ...valuesOf("grace", fc.constantFrom(...graces)),
     ...valuesOf(
       "dry_run create if_absent reason type data event_id projects role name event_types",
       odd,
@@ -91,6 +99,7 @@ const expected = fc.oneof(
   odd.map((data) => ({ type: "payment.completed", data })),
   date.map((since) => ({ since })),
   timeZone.map((time_zone) => ({ time_zone })),
+  fc.tuple(fc.constantFrom(...graces), odd).map(([grace, dry_run]) => ({ grace, dry_run })),
   fc.tuple(day, timeZone).map(([through, time_zone]) => ({ through, time_zone })),
   fc.tuple(day, date).map(([through, end_date]) => ({ through, end_date })),
   day.map((through) => ({ through, mode: "never_shorten", dry_run: true })),

@@ -4,6 +4,7 @@
  * come when the date was set.
  */
 
+import { knownEventTypes } from "@tenure/core/store"
 import { groupBy } from "effect/Array"
 import { type Check, type Event, type Finding, type Run, beginOf } from "../history.ts"
 import { deadline } from "../trouble.ts"
@@ -54,11 +55,18 @@ const announcementOf = (event: Event, isOff: (byClock: number) => number): Annou
   }
 }
 
+// Without grace, no end is overdue: if one is, it is announced twice.
+const announcingTypes: ReadonlySet<string> = new Set([
+  knownEventTypes.expiring,
+  knownEventTypes.overdue,
+  knownEventTypes.expired,
+])
+
 /** All announcements, in order for each member. */
 export const announcementsOf = (run: Run): ReadonlyArray<Announcement> => {
   const isOff = offOf(run, beginOf(run))
   return run.state.events
-    .filter(({ type }) => type === "membership.expiring" || type === "membership.expired")
+    .filter(({ type }) => announcingTypes.has(type))
     .map((event) => announcementOf(event, isOff))
     .toSorted((one, other) => one.sequence - other.sequence)
 }

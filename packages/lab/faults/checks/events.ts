@@ -6,7 +6,7 @@
 import { knownEventTypes } from "@tenure/core/store"
 import { groupBy } from "effect/Array"
 import type { AuditRow, Check, Event as StoredEvent, Finding, Operation, Run } from "../history.ts"
-import { dataOf, erasedOf, join, memberOf, requestsOf } from "./histories.ts"
+import { dataOf, erasedOf, isAnnouncement, join, memberOf, requestsOf } from "./histories.ts"
 
 const typeOf: Readonly<Record<string, string>> = {
   granted: knownEventTypes.granted,
@@ -18,6 +18,7 @@ const typeOf: Readonly<Record<string, string>> = {
   bulk_undone: knownEventTypes.extensionUndone,
   ended: knownEventTypes.ended,
   expiring: knownEventTypes.expiring,
+  overdue: knownEventTypes.overdue,
   expired: knownEventTypes.expired,
   person_erased: knownEventTypes.ended,
 }
@@ -56,11 +57,11 @@ const tellsOf = (event: StoredEvent, show: Show): string => {
 }
 
 /** What a change's event has to tell. */
-const expectedOf = ({ action, projectId, requestId, to, userId }: AuditRow, show: Show) => {
+const expectedOf = (row: AuditRow, show: Show) => {
+  const { action, projectId, requestId, to, userId } = row
   const date = to === undefined ? undefined : new Date(to).toISOString()
   const mode = modes[action]
-  const isAnnounced = action === "expiring" || action === "expired"
-  const id = isAnnounced ? undefined : (requestId ?? null)
+  const id = isAnnouncement(row) ? undefined : (requestId ?? null)
   const user = show(projectId, userId)
   return JSON.stringify([projectId, typeOf[action], user, date, mode, id, undefined])
 }

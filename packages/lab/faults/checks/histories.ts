@@ -35,7 +35,7 @@ export interface History {
 
 /** Whether a row tells that an end date was announced. It changes nothing, but found the date that held. */
 export const isAnnouncement = ({ action }: AuditRow): boolean =>
-  action === "expiring" || action === "expired"
+  action === "expiring" || action === "overdue" || action === "expired"
 
 /** Whether a row is about all memberships in a project. */
 export const isOfAll = ({ action }: AuditRow): boolean => action.startsWith("bulk_")
@@ -135,6 +135,7 @@ export const entered = (ledger: Ledger, row: AuditRow): Ledger => {
     case "person_erased":
       return emptyLedger
     case "expiring":
+    case "overdue":
     case "expired":
       return ledger
     case "bulk_extended":

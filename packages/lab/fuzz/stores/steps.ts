@@ -116,6 +116,11 @@ const duration = mostly(
   pick('"P"', '"P0D"', '"-P1M"', "1"),
   20,
 )
+const grace = mostly(
+  pick(...words('"P1D" "P2D" "P7D" "PT90M" "P90D" "P1W" null null')),
+  pick(...words('"P1M" "P91D" "P0D" "none" 7')),
+  8,
+)
 const fixed = mostly(pick('"P1D"', '"P1D"', '"PT1H"', '"P4W"'), pick('"P1M"', '"P1DT"', "1"), 12)
 
 /** A JSON object, whose members may be left out. */
@@ -398,6 +403,7 @@ const templates: ReadonlyArray<Template> = [
       { reason, dry_run: truth },
     ),
   ),
+  send(4, "PATCH", within(""), object({ grace }, { time_zone: zone, reason, dry_run: truth })),
   send(
     1,
     "DELETE",
