@@ -14,14 +14,18 @@ export interface Invariant {
 /** Events with the time at which the stores made the change. */
 interface Change extends StoredEvent {
   readonly commit: Commit
+  /** The grace of its project then. */
+  readonly graceMillis: number
 }
 
 /** All changes, in each project's order. */
-export const changesOf = ({ commits, remains }: Run): ReadonlyArray<Change> => {
-  const byId = new Map(commits.map((commit) => [commit.eventId, commit]))
+export const changesOf = ({ commits, graces, remains }: Run): ReadonlyArray<Change> => {
+  const byId = new Map(commits.map((commit, index) => [commit.eventId, { commit, index }]))
   return remains.events.flatMap((event) => {
-    const commit = byId.get(event.id)
-    return commit === undefined ? [] : [{ ...event, commit }]
+    const { commit, index = 0 } = byId.get(event.id) ?? {}
+    if (commit === undefined) return []
+    const last = graces.findLast((one) => one.projectId === event.projectId && one.commits <= index)
+    return [{ ...event, commit, graceMillis: last?.graceMillis ?? 0 }]
   })
 }
 
@@ -152,6 +156,15 @@ const answered: Invariant = {
       }
       if (action === "deleteWebhook") {
         return left.has(subject ?? "") ? [`${textOf(call)} was not made`] : []
+      }
+      if (action === "setGrace") {
+        const isMade = run.graces.some(
+          (one) =>
+            one.projectId === call.projectId &&
+            one.graceMillis === call.graceMillis &&
+            includes(call, one.at),
+        )
+        return isMade ? [] : [`${textOf(call)} was not made`]
       }
       if (!changing.has(action)) return []
       const made = changes.get(markOfCall(call)) ?? []
@@ -366,10 +379,26 @@ const feed: Invariant = {
     }),
 }
 
-/** An end is announced once for a date, not before its time, and only if it holds. */
+/** The announcements of a date, in their order. */
+const announcing = ["membership.expiring", "membership.overdue", "membership.expired"]
+
+/** What is wrong with the grace of an announcement. */
+const graceProblem = (
+  { commit, data, graceMillis, type }: Change,
+  date: number,
+): string | undefined => {
+  if (type === "membership.expired") {
+    return commit.storeMillis < date + graceMillis ? "comes before the grace is over" : undefined
+  }
+  if (type !== "membership.overdue") return undefined
+  if (graceMillis === 0) return "has no grace"
+  return dateOf(data["grace_until"]) === date + graceMillis ? undefined : "has another grace"
+}
+
+/** An end is announced once for a date, not before its time, and only if it holds. It expires when the grace is over. */
 const announcements: Invariant = {
   name: "ends are announced once, for dates that hold",
-  find: (run) =>
+  find: (run, { isCalm }) =>
     [...projectsOf(changesOf(run))].flatMap(([projectId, changes]) => {
       const replay = makeReplay()
       /** Each member's last announcement: an end that an undo brings back is not announced again. */
@@ -384,7 +413,7 @@ const announcements: Invariant = {
       const wrong: Array<string> = []
       for (const change of changes) {
         replay.apply(change)
-        const { commit, data, type } = change
+        const { commit, data, graceMillis, type } = change
         if (type === "membership.granted" || type === "membership.extended") {
           told.delete(String(data["user_id"]))
         }
@@ -394,7 +423,8 @@ const announcements: Invariant = {
           else if (announced.get(userId)?.date === date) told.add(userId)
         }
         if (type === "membership.ended") announced.delete(String(data["user_id"]))
-        if (type !== "membership.expired" && type !== "membership.expiring") continue
+        const order = announcing.indexOf(type)
+        if (order === -1) continue
         const userId = String(data["user_id"])
         const date = dateOf(data["end_date"])
         const what = `${type} of ${userId} in ${projectId} for ${show(date)}`
@@ -406,9 +436,17 @@ const announcements: Invariant = {
         const setAt = (dated.get(userId)?.at ?? Infinity) - commitMillis
         if (lead > 0 && (date ?? 0) - lead <= setAt)
           wrong.push(`${what} was late when that was set`)
+        const problem = graceProblem(change, date ?? 0)
+        if (problem !== undefined) wrong.push(`${what} ${problem}`)
         const earlier = announced.get(userId)
-        const isAgain = earlier?.type === type || earlier?.type === "membership.expired"
-        if (earlier?.date === date && isAgain) wrong.push(`${what} again`)
+        const isSame = earlier?.date === date
+        if (isSame && announcing.indexOf(earlier?.type ?? "") >= order) wrong.push(`${what} again`)
+        // Sweeps come once a second, if nothing is wrong.
+        const isLong =
+          graceMillis > sweepMillis && graceSince(run, change) < (date ?? 0) - sweepMillis
+        const wasSetBefore = setAt < (date ?? 0) - sweepMillis
+        const isToldOnce = type === "membership.expired" && !(isSame && earlier?.type === overdue)
+        if (isCalm && isLong && wasSetBefore && isToldOnce) wrong.push(`${what} was not overdue`)
         announced.set(userId, { type, date })
         if (type === "membership.expired") told.add(userId)
       }
@@ -419,7 +457,7 @@ const announcements: Invariant = {
         // Also when the clock was ahead, and has been set back.
         const isTold =
           told.has(userId) || (last?.type === "membership.expired" && last.date === date)
-        if (date > since && date < storeMillis - graceMillis && !isTold) {
+        if (date > since && date < storeMillis - foundMillis - longestGrace(run) && !isTold) {
           wrong.push(`the end of ${userId} in ${projectId} at ${show(date)} is not announced`)
         }
       }
@@ -431,7 +469,19 @@ const announcements: Invariant = {
 const commitMillis = 1000
 
 // Something that is due is found in this time.
-const graceMillis = 310_000
+const foundMillis = 310_000
+
+// Something that is due is found in this time if nothing fails.
+const sweepMillis = 2000
+
+const overdue = "membership.overdue"
+
+/** Since when a project has had the grace that it had at a change. */
+const graceSince = ({ graces }: Run, { commit, projectId }: Change): number =>
+  graces.findLast((one) => one.projectId === projectId && one.at <= commit.at)?.at ?? -Infinity
+
+const longestGrace = ({ graces }: Run): number =>
+  Math.max(0, ...graces.map(({ graceMillis }) => graceMillis))
 
 // The limiter's clock counts whole milliseconds.
 const tickMillis = 1

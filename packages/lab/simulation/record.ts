@@ -9,6 +9,7 @@ type Action =
   | "end"
   | "find"
   | "publish"
+  | "setGrace"
   | "createWebhook"
   | "deleteWebhook"
 
@@ -22,6 +23,8 @@ export interface Call {
   endDate?: number | undefined
   /** Whether a bulk extension leaves later dates as they are. */
   readonly isNeverShortening?: boolean | undefined
+  /** The grace asked for. */
+  readonly graceMillis?: number | undefined
   /** What the request names: a bulk extension, a webhook, or an event's mark. */
   readonly subject?: string | undefined
   /** Whether its requests have an idempotency key, from the client's package or its caller. */
@@ -46,6 +49,15 @@ export interface Commit {
   readonly at: number
   /** By the store's clock. */
   readonly storeMillis: number
+}
+
+/** A project's new grace. */
+export interface GraceChange {
+  readonly projectId: string
+  readonly graceMillis: number
+  readonly at: number
+  /** How many changes with events the stores had made before. */
+  readonly commits: number
 }
 
 /** A request at a receiver. */
@@ -127,6 +139,7 @@ export interface Told {
 export interface Notes {
   readonly calls: Array<Call>
   readonly commits: Array<Commit>
+  readonly graces: Array<GraceChange>
   /** When the limiter let a request pass, by its clock, and when a process answered one that it let pass. */
   readonly takes: Array<number>
   readonly admissions: Array<number>
@@ -149,6 +162,7 @@ export interface Notes {
 export const makeNotes = (): Notes => ({
   calls: [],
   commits: [],
+  graces: [],
   takes: [],
   admissions: [],
   arrivals: [],

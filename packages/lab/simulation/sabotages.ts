@@ -6,6 +6,7 @@ import {
   type EndDate,
   FeedStore,
   MembershipStore,
+  Millis,
   Outbox,
   type ProjectId,
   RateLimitStore,
@@ -185,6 +186,35 @@ export const sabotages: ReadonlyArray<Sabotage> = [
         store,
         (sweep) => (limit, decide) =>
           sweep(limit, (candidate, now) => decide({ ...candidate, dateSetAt: -Infinity }, now)),
+      ),
+    ),
+  },
+  {
+    name: "a membership expires before the grace is over",
+    invariant: "ends are announced once, for dates that hold",
+    within: 50,
+    stores: breaking(MembershipStore, (store) =>
+      sweepOnly(
+        store,
+        (sweep) => (limit, decide) =>
+          sweep(limit, (candidate, now) => decide({ ...candidate, grace: Millis(0) }, now)),
+      ),
+    ),
+  },
+  {
+    name: "an end is not told to be overdue",
+    invariant: "ends are announced once, for dates that hold",
+    within: 100,
+    stores: breaking(MembershipStore, (store) =>
+      sweepOnly(
+        store,
+        (sweep) => (limit, decide) =>
+          sweep(limit, (candidate, now) => {
+            const decided = decide(candidate, now)
+            return decided.announcement?.action === "overdue"
+              ? { ...decided, announcement: undefined }
+              : decided
+          }),
       ),
     ),
   },

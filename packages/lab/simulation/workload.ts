@@ -118,6 +118,8 @@ const act = Effect.fnUntraced(function* (client: Client) {
     )
     const found = call.data["end_date"]
     if (typeof found === "string") call.endDate = Date.parse(found)
+  } else if (choice < 0.86) {
+    yield* setGrace(client, projectId)
   } else if (choice < 0.9) {
     const subject = `mark ${notes.calls.length}`
     const event = { type: "payment.completed", data: { mark: subject } }
@@ -136,6 +138,19 @@ const act = Effect.fnUntraced(function* (client: Client) {
     )
   }
 })
+
+/** As long as the time until an end that comes soon, or less. */
+const graces = [null, "PT3S", "PT15S", "PT1M"] as const
+
+const graceMillisOf = { PT3S: 3000, PT15S: 15_000, PT1M: 60_000 }
+
+const setGrace = (client: Client, projectId: string) => {
+  const grace = client.choose.pick(graces)
+  const graceMillis = grace === null ? 0 : graceMillisOf[grace]
+  return ask(client, { action: "setGrace", projectId, graceMillis }, (api, options) =>
+    api.projects.update({ project_id: projectId, grace }, options),
+  )
+}
 
 const grant = (client: Client, projectId: string, userId: string) => {
   const endDate = newDate(client)
@@ -239,6 +254,9 @@ export const startClients = (world: World, { millis }: Weather, token: string): 
     )
   const work = Effect.fnUntraced(function* (client: Client) {
     const acts = 2 + client.choose.below(8)
+    for (const projectId of projects) {
+      if (client.choose.chance(0.3)) yield* setGrace(client, projectId)
+    }
     // So that there is something to change.
     if (client.choose.chance(0.5)) {
       for (const projectId of projects) yield* grant(client, projectId, users[0])

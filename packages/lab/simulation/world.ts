@@ -112,6 +112,9 @@ interface Process {
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   Predicate.isObject(value)
 
+/** Whether a store has changed nothing, because it knows the idempotency key. */
+const isReplayed = (value: unknown): boolean => isRecord(value) && value["_tag"] === "Replayed"
+
 const parse = (text: string): Readonly<Record<string, unknown>> => {
   const value: unknown = text === "" ? {} : JSON.parse(text)
   return isRecord(value) ? value : {}
@@ -239,6 +242,12 @@ export const makeWorld = (
       notes.takes.push(loop.now() + forwardMillis)
     if (method === "add" && isRecord(args[0]) && "url" in args[0]) {
       notes.created.set(String(args[0]["id"]), loop.now())
+    }
+    if (method === "updateProject" && isRecord(args[0]) && !isReplayed(value)) {
+      const { projectId, settings } = args[0]
+      const graceMillis = Number(isRecord(settings) ? settings["grace"] : undefined)
+      const { length: commits } = notes.commits
+      notes.graces.push({ projectId: String(projectId), graceMillis, at: loop.now(), commits })
     }
     if (method === "watch" && typeof value === "number") notes.watchedSince.push(value)
     if (method === "remove") notes.deleted.set(String(args[1]), loop.now())

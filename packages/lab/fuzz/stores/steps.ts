@@ -403,7 +403,7 @@ const templates: ReadonlyArray<Template> = [
       { reason, dry_run: truth },
     ),
   ),
-  send(4, "PATCH", within(""), object({ grace }, { time_zone: zone, reason, dry_run: truth })),
+  send(3, "PATCH", within(""), object({ grace }, { time_zone: zone, reason, dry_run: truth })),
   send(
     1,
     "DELETE",
