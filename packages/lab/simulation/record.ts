@@ -52,7 +52,7 @@ export interface Commit {
 }
 
 /** A project's new grace. */
-export interface GraceChange {
+interface GraceChange {
   readonly projectId: string
   readonly graceMillis: number
   readonly at: number

@@ -118,7 +118,7 @@ export const stateAt = ({ endDate, grace }: Lasting, at: number): MembershipStat
   endDate + grace > at ? "active" : "expired"
 
 /** Returns when a membership's grace is over; `undefined` unless it has ended, and is still active. */
-export const graceUntilAt = ({ endDate, grace }: Lasting, at: number): EndDate | undefined =>
+const graceUntilAt = ({ endDate, grace }: Lasting, at: number): EndDate | undefined =>
   endDate <= at && endDate + grace > at ? EndDate(endDate + grace) : undefined
 
 /** A membership, and whether it had expired when it was read. */
