@@ -21,6 +21,7 @@ import {
   endingPage,
   extendingActions,
   positionOfCursor,
+  searchingHistory,
 } from "@tenure/core/store"
 import { Database } from "@tenure/postgres"
 import * as Effect from "effect/Effect"
@@ -105,6 +106,33 @@ export const makeReading = Effect.gen(function* () {
       lastBulkEndDate: row?.last_bulk ? toEndDate(row.last_bulk) : undefined,
     }
   })
+
+  const ownHistory: MembershipStore["Service"]["history"] = Effect.fnUntraced(
+    function* (projectId, page) {
+      if (projectId === undefined) return yield* history(undefined, page)
+      const { after, limit, userId } = page
+      const rows = yield* database.run(sql<ChangeRow>`
+      SELECT id::text, customer, other_customer, action, paid_from, paid_until, event_id, added_millis::text, total,
+             at, request_id, key_id, reason,
+             (SELECT name FROM tenure.api_keys WHERE api_keys.id = key_id) AS key_name
+      FROM subscription_changes
+      WHERE account = ${projectId}
+        AND (${userId ?? null}::text IS NULL OR customer = ${userId ?? null} OR customer IS NULL)
+      ORDER BY subscription_changes.id
+    `)
+      const changes = (yield* database.run(orMissing(projectId, rows))).map((row) =>
+        toAuditRow(projectId, row),
+      )
+      const found =
+        userId === undefined
+          ? // The other store has the changes of webhooks.
+            merge(changes.toReversed(), yield* history(projectId, { userId, limit: 10_000 }))
+          : changesOfUser(changes, userId, yield* isSubscribed(projectId, userId)).toReversed()
+      if (after === undefined) return found.slice(0, limit)
+      const last = found.findIndex(({ cursor }) => cursor === after)
+      return last === -1 ? [] : found.slice(last + 1, last + 1 + limit)
+    },
+  )
 
   return {
     findProject: (projectId) => Effect.flatMap(findProject(projectId), completed),
@@ -270,29 +298,7 @@ export const makeReading = Effect.gen(function* () {
       )
     }),
 
-    history: Effect.fnUntraced(function* (projectId, page) {
-      if (projectId === undefined) return yield* history(undefined, page)
-      const { after, limit, userId } = page
-      const rows = yield* database.run(sql<ChangeRow>`
-        SELECT id::text, customer, other_customer, action, paid_from, paid_until, event_id, added_millis::text, total,
-               at, request_id, key_id, reason,
-               (SELECT name FROM tenure.api_keys WHERE api_keys.id = key_id) AS key_name
-        FROM subscription_changes
-        WHERE account = ${projectId}
-          AND (${userId ?? null}::text IS NULL OR customer = ${userId ?? null} OR customer IS NULL)
-        ORDER BY subscription_changes.id
-      `)
-      const changes = (yield* database.run(orMissing(projectId, rows))).map((row) =>
-        toAuditRow(projectId, row),
-      )
-      const found =
-        userId === undefined
-          ? // The other store has the changes of webhooks.
-            merge(changes.toReversed(), yield* history(projectId, { userId, limit: 10_000 }))
-          : changesOfUser(changes, userId, yield* isSubscribed(projectId, userId)).toReversed()
-      if (after === undefined) return found.slice(0, limit)
-      const last = found.findIndex(({ cursor }) => cursor === after)
-      return last === -1 ? [] : found.slice(last + 1, last + 1 + limit)
-    }),
+    history: ownHistory,
+    searchHistory: searchingHistory(ownHistory),
   } satisfies Partial<MembershipStore["Service"]>
 })

@@ -150,7 +150,19 @@ export {
 } from "./memberships/membership.ts"
 export { eraseUser, userOf } from "./memberships/erasure.ts"
 export {
+  decideAuditPage,
+  isSelective,
+  matchesFilter,
+  maxClockSkewMillis,
+  maxSearchedRows,
+  searchingHistory,
+  type AuditFilter,
+  type AuditPage,
+} from "./memberships/audit-search.ts"
+export {
   AuditCursor,
+  announcementActions,
+  auditActions,
   bulkActions,
   changesOfUser,
   datelessActions,

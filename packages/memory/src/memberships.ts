@@ -57,6 +57,7 @@ import {
   noMetadata,
   positionOfCursor,
   projectChanges,
+  searchingHistory,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -283,6 +284,18 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
     }
     return endCountsOf(cells, inCell, countExtended(project.history, project.settings.timeZone))
   })
+
+  const history: MembershipStore["Service"]["history"] = (projectId, { userId, ...page }) =>
+    projectId === undefined
+      ? Effect.sync(() => readAuditPage(state.otherHistory, nameOf, undefined, page))
+      : Effect.map(projectOf(state, projectId), (project) =>
+          readAuditPage(
+            project.history,
+            nameOf,
+            userId && { id: userId, isMember: project.members.get(userId) !== undefined },
+            page,
+          ),
+        )
 
   return {
     ping: Effect.void,
@@ -629,16 +642,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
         addAuditRow(state, projectId, action, subject, context),
       ),
 
-    history: (projectId, { userId, ...page }) =>
-      projectId === undefined
-        ? Effect.sync(() => readAuditPage(state.otherHistory, nameOf, undefined, page))
-        : Effect.map(projectOf(state, projectId), ({ history, members }) =>
-            readAuditPage(
-              history,
-              nameOf,
-              userId && { id: userId, isMember: members.get(userId) !== undefined },
-              page,
-            ),
-          ),
+    history,
+    searchHistory: searchingHistory(history),
   }
 }

@@ -13,15 +13,28 @@ import {
   type ProjectId,
   Reason,
   UserId,
+  announcementActions,
   bulkActions,
   changesOfUser,
   datelessActions,
+  isSelective,
+  maxClockSkewMillis,
+  maxSearchedRows,
+  searchingHistory,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { type Executor, readsOf } from "./connection/executor.ts"
 import { rowsOfProject } from "./projects.ts"
 import { auditRow, changeContextParams, isInProject, noProjectNumber } from "./sql/clauses.ts"
-import { type Integer, integerParam, millisOf, textParam, wholeMillisOf } from "./sql/values.ts"
+import {
+  type Integer,
+  flagParam,
+  instantParam,
+  integerParam,
+  millisOf,
+  textParam,
+  wholeMillisOf,
+} from "./sql/values.ts"
 
 // The columns that a subquery passes on.
 const columnsOf = (row: string): string =>
@@ -140,11 +153,75 @@ const otherHistory = (schema: string): string => `
   LIMIT $1::integer
 `
 
+const announcements = announcementActions.map((action) => `'${action}'`).join(", ")
+
+/**
+ * Returns the newest `$2` audit rows before the cursor `$3` and `$4` that match a filter, out of the first
+ * `maxSearchedRows` rows after it: in a project, or with `$1` NULL in none. Rows are read in their order until
+ * enough are found, without an index for the filter, which each change would have to keep. If fewer are found,
+ * `reached` is the cursor of the last row that was read, unless the trail ends there, or no row is later than
+ * `$11`. Returns one empty row if none is found, and no row if the project does not exist.
+ */
+export const searchProjectHistory = (schema: string): string => {
+  const inProject = "project_number = (SELECT number FROM project)"
+  const read = (columnList: string) => `
+    SELECT ${columnList} FROM ${schema}.audit o
+    WHERE o.${inProject} AND ${placeOf("o")} < ${cursorIn(schema, "$3", "$4", inProject)}
+    ORDER BY ${newestFirst("o")} LIMIT ${maxSearchedRows}`
+  return `
+  WITH project AS MATERIALIZED (
+    SELECT p.number FROM ${schema}.projects p WHERE p.id = $1::text
+    UNION ALL SELECT ${noProjectNumber} WHERE $1::text IS NULL
+  ),
+  found AS MATERIALIZED (
+    SELECT * FROM (${read(columnsOf("o"))}) r
+    WHERE ($5::text IS NULL OR r.key_id = $5::text)
+      AND ($6::text IS NULL OR r.action = $6::text)
+      AND ($7::text IS NULL OR r.request_id = $7::text)
+      AND ($8::timestamptz IS NULL OR r.at >= $8::timestamptz)
+      AND ($9::timestamptz IS NULL OR r.at < $9::timestamptz)
+      AND ($10::boolean OR r.action NOT IN (${announcements}))
+    ORDER BY ${newestFirst("r")} LIMIT $2::integer
+  ),
+  reach AS MATERIALIZED (
+    SELECT r.seq || '.' || r.id AS reached
+    FROM (
+      SELECT n.seq, n.id, count(*) OVER () AS rows, max(n.at) OVER () AS latest
+      FROM (${read("o.seq, o.id, o.at")}) n
+    ) r
+    WHERE r.rows = ${maxSearchedRows} AND ($11::timestamptz IS NULL OR r.latest >= $11::timestamptz)
+    ORDER BY r.seq, r.id LIMIT 1
+  )
+  SELECT ${columns(schema)},
+         -- Read once more only if it is needed.
+         CASE WHEN (SELECT count(*) FROM found) < $2::integer THEN (SELECT reached FROM reach) END AS reached
+  FROM project p
+  LEFT JOIN found a ON true
+  ORDER BY ${newestFirst("a")}
+`
+}
+
+/** The parameters for `searchProjectHistory`, which looks for one row more than fits on the page. */
+export const searchParams = (
+  projectId: ProjectId | undefined,
+  { action, after, announcements: all = true, keyId, limit, requestId, since, until }: Search,
+) => [
+  textParam(projectId),
+  integerParam(limit + 1),
+  ...cursorParams(after),
+  ...[keyId, action, requestId].map(textParam),
+  ...[since, until].map(instantParam),
+  flagParam(all),
+  instantParam(since === undefined ? undefined : since - maxClockSkewMillis),
+]
+
 /** The parameters for a cursor. */
 export const cursorParams = (cursor: AuditCursor | undefined) => {
   const [seq, id] = cursor === undefined ? [] : cursor.split(".")
   return [textParam(seq), textParam(id)]
 }
+
+type Search = Omit<Parameters<MembershipStore["Service"]["searchHistory"]>[1], "userId">
 
 /** A row from these statements, which may be empty. */
 interface HistoryRow {
@@ -172,6 +249,12 @@ const endDateOf = (millis: Integer | null): EndDate | undefined =>
 interface UserHistoryRow extends HistoryRow {
   /** Whether the user was a member after the newest row. */
   readonly is_member: boolean
+}
+
+/** A row from `searchProjectHistory`. */
+interface FoundRow extends HistoryRow {
+  /** The cursor of the last row that was read. */
+  readonly reached: string | null
 }
 
 const changesOf = ({ changes }: HistoryRow): AuditRow["changes"] =>
@@ -220,14 +303,46 @@ const recordDisclosureParams = (
 /** Makes the operations that read the audit trail, and add disclosures to it. */
 export const makeAuditTrail = (
   executor: Executor,
-): Pick<MembershipStore["Service"], "history" | "recordShown"> => {
+): Pick<MembershipStore["Service"], "history" | "recordShown" | "searchHistory"> => {
   const { schema } = executor
   const sql = {
     recordShown: recordDisclosure(schema),
     projectHistory: projectHistory(schema),
     userHistory: userHistory(schema),
     otherHistory: otherHistory(schema),
+    searchProjectHistory: searchProjectHistory(schema),
   }
+
+  const history: MembershipStore["Service"]["history"] = Effect.fnUntraced(function* (
+    projectId,
+    { after, limit, userId },
+  ) {
+    if (projectId === undefined) {
+      const rows = yield* executor.execute<HistoryRow>(sql.otherHistory, [
+        integerParam(limit),
+        ...cursorParams(after),
+      ])
+      return rows.flatMap((row) => toAuditRow(undefined, row))
+    }
+    const params = [textParam(projectId), integerParam(limit), ...cursorParams(after)]
+    const options = { owner: readsOf(projectId) }
+    if (userId === undefined) {
+      const rows = yield* executor.execute<HistoryRow>(sql.projectHistory, params, options)
+      return (yield* rowsOfProject(projectId, rows)).flatMap((row) => toAuditRow(projectId, row))
+    }
+    const rows = yield* rowsOfProject(
+      projectId,
+      yield* executor.execute<UserHistoryRow>(
+        sql.userHistory,
+        [...params, textParam(userId)],
+        options,
+      ),
+    )
+    const oldestFirst = rows.toReversed().flatMap((row) => toAuditRow(projectId, row))
+    return changesOfUser(oldestFirst, userId, rows[0].is_member).toReversed().slice(0, limit)
+  })
+  // A page of a user's history is made from no more bulk extensions.
+  const searchUserHistory = searchingHistory(history, maxBulkRows)
 
   return {
     recordShown: Effect.fnUntraced(function* (projectId, shown, context) {
@@ -236,30 +351,24 @@ export const makeAuditTrail = (
       yield* rowsOfProject(projectId, rows)
     }),
 
-    history: Effect.fnUntraced(function* (projectId, { after, limit, userId }) {
-      if (projectId === undefined) {
-        const rows = yield* executor.execute<HistoryRow>(sql.otherHistory, [
-          integerParam(limit),
-          ...cursorParams(after),
-        ])
-        return rows.flatMap((row) => toAuditRow(undefined, row))
+    history,
+
+    searchHistory: Effect.fnUntraced(function* (projectId, { userId, ...search }) {
+      // A user's changes have an index, and without a filter, all rows match.
+      if (userId !== undefined || !isSelective(search)) {
+        return yield* searchUserHistory(projectId, { userId, ...search })
       }
-      const params = [textParam(projectId), integerParam(limit), ...cursorParams(after)]
-      const options = { owner: readsOf(projectId) }
-      if (userId === undefined) {
-        const rows = yield* executor.execute<HistoryRow>(sql.projectHistory, params, options)
-        return (yield* rowsOfProject(projectId, rows)).flatMap((row) => toAuditRow(projectId, row))
-      }
-      const rows = yield* rowsOfProject(
-        projectId,
-        yield* executor.execute<UserHistoryRow>(
-          sql.userHistory,
-          [...params, textParam(userId)],
-          options,
-        ),
+      const found = yield* executor.execute<FoundRow>(
+        sql.searchProjectHistory,
+        searchParams(projectId, search),
+        projectId === undefined ? undefined : { owner: readsOf(projectId) },
       )
-      const oldestFirst = rows.toReversed().flatMap((row) => toAuditRow(projectId, row))
-      return changesOfUser(oldestFirst, userId, rows[0].is_member).toReversed().slice(0, limit)
+      const rows = projectId === undefined ? found : yield* rowsOfProject(projectId, found)
+      const all = rows.flatMap((row) => toAuditRow(projectId, row))
+      const page = all.slice(0, search.limit)
+      if (all.length > page.length) return { rows: page, next: page.at(-1)?.cursor }
+      const reached = rows[0]?.reached ?? undefined
+      return { rows: page, next: reached === undefined ? undefined : AuditCursor(reached) }
     }),
   }
 }

@@ -4,6 +4,7 @@ import { brandedText } from "../base/input.ts"
 import { input } from "../base/operation-input.ts"
 import * as Setting from "../base/setting.ts"
 import { type AuditAction, AuditCursor, type MembershipAction } from "../memberships/audit-trail.ts"
+import { auditFilterFields } from "../memberships/inputs.ts"
 import { declareOperations, pageFields, paged } from "./declaration.ts"
 import type { Instant, Int } from "./types.ts"
 
@@ -70,6 +71,7 @@ export interface AuditRow extends AuditedChange {
 /** A page from the audit trail. */
 export const auditPage = {
   ...pageFields,
+  ...auditFilterFields,
   /** The previous page's `next`; without it, the first page. */
   after: Setting.optional(brandedText(AuditCursor)),
 }
@@ -84,7 +86,8 @@ export const auditOperations = declareOperations({
    * List changes to projects and keys
    *
    * Returns changes with their principals, newest first: projects created and deleted, and API keys
-   * issued and revoked. Needs a key with all projects in its scope.
+   * issued and revoked. Needs a key with all projects in its scope. With parameters that select changes, a page
+   * may have fewer than `limit`, or none, before the last.
    */
   list: {
     method: "GET",

@@ -736,7 +736,8 @@ export const membershipOperations = declareOperations({
    * List a membership's changes
    *
    * Returns a membership's changes, newest first, even after it has ended; includes the bulk extensions
-   * applied to it.
+   * applied to it. With parameters that select changes, a page may have fewer than `limit`, or none, before
+   * the last.
    */
   history: {
     method: "GET",

@@ -6,7 +6,7 @@ import { ofProject } from "../base/input.ts"
 import { input } from "../base/operation-input.ts"
 import * as Setting from "../base/setting.ts"
 import { ProjectId } from "../base/values.ts"
-import { projectUpdate } from "../memberships/inputs.ts"
+import { memberPath, projectUpdate } from "../memberships/inputs.ts"
 import { type AuditRow, auditPage } from "./audit.ts"
 import { declareOperations, pageFields, paged, plain } from "./declaration.ts"
 import type { ActivityCell, Instant, Int } from "./types.ts"
@@ -73,6 +73,16 @@ const newProject = input(
   },
   {},
 )
+
+/** A page from a project's audit trail. */
+const auditQuery = input(projectPath, {
+  ...auditPage,
+  /**
+   * Only changes to this user's membership, including the bulk extensions applied to it.
+   * @example "1001"
+   */
+  userId: Setting.optional(memberPath.userId),
+})
 
 /** A page from the project list. */
 const projectsQuery = input(
@@ -160,13 +170,14 @@ export const projectOperations = declareOperations({
    * List a project's changes
    *
    * Returns the changes to a project's memberships and webhooks with their principals, newest first,
-   * for as long as the server keeps them.
+   * for as long as the server keeps them. With parameters that select changes, a page may have fewer than
+   * `limit`, or none, before the last.
    */
   audit: {
     method: "GET",
     pattern: `${one}/audit`,
     role: "operator",
-    input: input(projectPath, auditPage),
+    input: auditQuery,
     reply: paged<ReadonlyArray<AuditRow>>("The audit trail of the project, newest first."),
     errors: [],
   },

@@ -94,6 +94,16 @@ export const parseRequestInstant = (json: unknown): number | undefined => {
   return hasThirteenDigits(json) ? json : undefined
 }
 
+const thirteenDigits = /^\d{13}$/
+
+/** Reads an instant in a request. In a query, a number is text. */
+const readRequestInstant = (given: unknown, source: Setting.Source): number | undefined =>
+  parseRequestInstant(
+    source === "query" && typeof given === "string" && thirteenDigits.test(given)
+      ? Number(given)
+      : given,
+  )
+
 const readHostInstant = (given: unknown): number | undefined =>
   typeof given === "string" || typeof given === "number" || given instanceof Date
     ? readInstant(given)
@@ -110,7 +120,7 @@ export const makeInstantSetting = (
   Setting.inJson(
     Setting.bySource(
       Setting.custom<InstantInput, number>(instantFormat, readHostInstant, shown),
-      Setting.custom<number | string, number>(requestInstantFormat, parseRequestInstant, shown),
+      Setting.custom<number | string, number>(requestInstantFormat, readRequestInstant, shown),
     ),
     {
       anyOf: [

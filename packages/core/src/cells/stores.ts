@@ -251,6 +251,12 @@ const makeCellMemberships = (
       projectId === undefined
         ? home.history(projectId, page)
         : Effect.flatMap(on(projectId).history(projectId, page), named),
+    searchHistory: (projectId, page) =>
+      projectId === undefined
+        ? home.searchHistory(projectId, page)
+        : Effect.flatMap(on(projectId).searchHistory(projectId, page), ({ next, rows }) =>
+            Effect.map(named(rows), (all) => ({ rows: all, next })),
+          ),
   }
 }
 

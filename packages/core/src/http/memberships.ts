@@ -20,7 +20,7 @@ import { EndingCursor } from "../memberships/store.ts"
 import { makeExtensionOperations } from "./extensions.ts"
 import { makeImport } from "./import.ts"
 import { type Call, type OperationsOn, type Replied, isoOrNull, perform } from "./operation.ts"
-import { auditChangeData } from "./projects.ts"
+import { auditChangeData, auditReply } from "./projects.ts"
 import { pageReply } from "./response.ts"
 
 const dataOf = ({
@@ -127,9 +127,9 @@ export const makeMembershipOperations = Effect.fnUntraced(function* (maxBodyByte
 
     end: (call: Call) => Effect.andThen(permitErasure(call), ended(call)),
 
-    history: perform(history, maxBodyBytes, ({ limit, ...page }) =>
-      Effect.map(acts.history({ ...page, limit: limit + 1 }), (found) =>
-        pageReply(found.filter(isOfMembership), limit, ({ cursor }) => cursor, auditChangeData),
+    history: perform(history, maxBodyBytes, (search) =>
+      Effect.map(acts.searchHistory(search), (page) =>
+        auditReply(page, (row) => (isOfMembership(row) ? [auditChangeData(row)] : [])),
       ),
     ),
   }) satisfies OperationsOn<"memberships">

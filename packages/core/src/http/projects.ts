@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import { auditOperations } from "../api/audit.ts"
 import { ofResource } from "../api/declaration.ts"
 import { projectOperations } from "../api/projects.ts"
+import type { AuditPage } from "../memberships/audit-search.ts"
 import type { AuditAction, AuditRow } from "../memberships/audit-trail.ts"
 import { formatDuration } from "../memberships/duration.ts"
 import { MembershipActs, type UpdatedProject } from "../memberships/membership-acts.ts"
@@ -40,14 +41,23 @@ const snakeCase = (name: string): string =>
   name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
 /** Returns a row with the changed member or other subject. */
-const auditRowData = (row: AuditRow) => ({
-  ...auditChangeData(row),
-  user_id: row.userId ?? null,
-  subject: row.subject ?? null,
-  changes: row.changes.map(({ field, from, to }) => ({ field: snakeCase(field), from, to })),
-})
+const auditRowData = (row: AuditRow) => [
+  {
+    ...auditChangeData(row),
+    user_id: row.userId ?? null,
+    subject: row.subject ?? null,
+    changes: row.changes.map(({ field, from, to }) => ({ field: snakeCase(field), from, to })),
+  },
+]
 
-const cursorOf = ({ cursor }: AuditRow) => cursor
+/** Makes the response for a page from a search. */
+export const auditReply = <Data extends object>(
+  { next, rows }: AuditPage,
+  dataOf: (row: AuditRow) => ReadonlyArray<Data>,
+) => {
+  const data = rows.flatMap(dataOf)
+  return { total: data.length, next: next ?? null, data }
+}
 
 const listed = ({ id, memberships, webhooks }: ProjectSummary) => ({ id, memberships, webhooks })
 
@@ -106,10 +116,8 @@ export const makeProjectOperations = Effect.fnUntraced(function* (maxBodyBytes: 
       Effect.as(acts.deleteProject(project, context), { data: null }),
     ),
 
-    audit: perform(audit, maxBodyBytes, ({ limit, ...page }) =>
-      Effect.map(acts.history({ ...page, userId: undefined, limit: limit + 1 }), (found) =>
-        pageReply(found, limit, cursorOf, auditRowData),
-      ),
+    audit: perform(audit, maxBodyBytes, (search) =>
+      Effect.map(acts.searchHistory(search), (page) => auditReply(page, auditRowData)),
     ),
 
     activity: perform(activity, maxBodyBytes, (project) =>
@@ -128,12 +136,11 @@ export const makeProjectOperations = Effect.fnUntraced(function* (maxBodyBytes: 
 export const makeAuditOperations = Effect.fnUntraced(function* (maxBodyBytes: number) {
   const acts = yield* MembershipActs
 
-  const list = perform(auditOperations.list, maxBodyBytes, ({ limit, ...page }) => {
-    const ofNone = { ...page, projectId: undefined, userId: undefined, limit: limit + 1 }
-    return Effect.map(acts.history(ofNone), (found) =>
-      pageReply(found, limit, cursorOf, auditRowData),
-    )
-  })
+  const list = perform(auditOperations.list, maxBodyBytes, (search) =>
+    Effect.map(acts.searchHistory({ ...search, projectId: undefined, userId: undefined }), (page) =>
+      auditReply(page, auditRowData),
+    ),
+  )
 
   return ofResource("audit", {
     list: (call: Call) => Effect.andThen(requireAllProjects(call), list(call)),

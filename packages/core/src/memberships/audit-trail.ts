@@ -33,13 +33,15 @@ export const membershipActions = [
   "expired",
 ] as const
 
-/** Actions on one membership without a change to its end date. */
-export const datelessActions: ReadonlySet<string> = new Set([
-  "updated",
+/** Announcements: actions that nobody asked for. */
+export const announcementActions = [
   "expiring",
   "overdue",
   "expired",
-])
+] as const satisfies ReadonlyArray<(typeof membershipActions)[number]>
+
+/** Actions on one membership without a change to its end date. */
+export const datelessActions: ReadonlySet<string> = new Set(["updated", ...announcementActions])
 
 /** A membership action in the audit trail. */
 export type MembershipAction = (typeof membershipActions)[number]
@@ -102,6 +104,9 @@ export interface Disclosure {
   /** The webhook's or event's id. */
   readonly subject: string
 }
+
+/** All actions in the audit trail. */
+export const auditActions = [...membershipActions, ...projectActions, ...globalActions]
 
 /** An action in the audit trail. */
 export type AuditAction = MembershipAction | NonMembershipAction

@@ -4,6 +4,7 @@ import * as Result from "effect/Result"
 import { InvalidInput } from "../base/errors.ts"
 import {
   brandedText,
+  instantSetting,
   makeInstantSetting,
   pageSize,
   projectId,
@@ -13,8 +14,14 @@ import {
 import { chosenBy, input } from "../base/operation-input.ts"
 import * as Setting from "../base/setting.ts"
 import { type InstantInput } from "../base/time.ts"
-import { type BrandConstructor, ProjectId, identifierFormat, isIdentifier } from "../base/values.ts"
-import { AuditCursor, disclosureActions } from "./audit-trail.ts"
+import {
+  ApiKeyId,
+  type BrandConstructor,
+  ProjectId,
+  identifierFormat,
+  isIdentifier,
+} from "../base/values.ts"
+import { AuditCursor, auditActions, disclosureActions } from "./audit-trail.ts"
 import { Day, timeZoneSetting } from "./calendar.ts"
 import { EndDate, endBoundSetting, endDateSetting, orForLife } from "./end-date.ts"
 import {
@@ -329,17 +336,53 @@ const projectOrNone: Setting.Setting<string | null, ProjectId | undefined> = {
   read: (given, field) => (given === null ? absent : projectId.read(given, field)),
 }
 
+const historyPath = {
+  /** The project; `null` for changes to API keys, and for created or deleted projects. */
+  projectId: projectOrNone,
+}
+
 /** A page from the audit trail. */
-export const historyPage = input(
-  {
-    /** The project; `null` for changes to API keys, and for created or deleted projects. */
-    projectId: projectOrNone,
-  },
-  {
-    /** Lists only changes to this user's membership, including applied bulk extensions. */
-    userId: Setting.optional(brandedText(UserId)),
-    /** A row's `cursor`: lists only older rows. */
-    after: Setting.optional(brandedText(AuditCursor)),
-    ...hostPage,
-  },
-)
+export const historyPage = input(historyPath, {
+  /** Lists only changes to this user's membership, including applied bulk extensions. */
+  userId: Setting.optional(brandedText(UserId)),
+  /** A row's `cursor`: lists only older rows. */
+  after: Setting.optional(brandedText(AuditCursor)),
+  ...hostPage,
+})
+
+/** The fields that select audit rows. A row must match all. */
+export const auditFilterFields = {
+  /** Only changes by this API key, or by another principal named by the host. */
+  keyId: Setting.optional(brandedText(ApiKeyId)),
+  /**
+   * Only changes of this kind.
+   * @example "extended"
+   */
+  action: Setting.optional(Setting.oneOf(auditActions)),
+  /** Only changes by the request with this id. */
+  requestId: Setting.optional(
+    Setting.inJson(Setting.string(identifierFormat, isIdentifier), { type: "string" }),
+  ),
+  /**
+   * Only changes at this time or later.
+   * @example "2099-01-01T00:00:00.000Z"
+   */
+  since: Setting.optional(instantSetting),
+  /**
+   * Only changes before this time, which is after `since`.
+   * @example "2099-02-01T00:00:00.000Z"
+   */
+  until: Setting.optional(instantSetting),
+  /** `false` leaves out the announcements `expiring`, `overdue` and `expired`. */
+  announcements: Setting.withDefault(Setting.boolean, true),
+}
+
+/** A page from a search in the audit trail. */
+export const historySearch = input(historyPath, {
+  /** Only changes to this user's membership, including applied bulk extensions. */
+  userId: Setting.optional(brandedText(UserId)),
+  ...auditFilterFields,
+  /** `next` from the previous page; by default, starts at the first page. */
+  after: Setting.optional(brandedText(AuditCursor)),
+  ...hostPage,
+})

@@ -12,6 +12,7 @@ import { ofProject } from "../base/input.ts"
 import type { HostInputOf } from "../base/operation-input.ts"
 import * as Setting from "../base/setting.ts"
 import { type ProjectNotFound, copyOwn } from "../base/values.ts"
+import { type AuditPage } from "./audit-search.ts"
 import { type AuditRow } from "./audit-trail.ts"
 import type { BulkExtensionRecord } from "./bulk-extension.ts"
 import {
@@ -35,6 +36,7 @@ import {
   ending,
   endingPage,
   historyPage,
+  historySearch,
   imported,
   membershipUpdate,
   membershipsPage,
@@ -69,6 +71,7 @@ import {
   type DisclosureIn,
   type EndingQuery,
   type HistoryPage,
+  type HistorySearch,
   type MembershipsPage,
   type ProjectsPage,
 } from "./queries.ts"
@@ -369,6 +372,17 @@ export class Memberships extends Context.Service<
     readonly history: (
       page: HistoryPage,
     ) => Effect.Effect<ReadonlyArray<AuditRow>, Failure | ProjectNotFound>
+
+    /**
+     * Returns rows from the audit trail that match all given fields, newest first. Fails with
+     * `ProjectNotFound`.
+     *
+     * To get all, request pages until `next` is `undefined`: a call reads a bounded number of rows, so a
+     * page may have fewer rows than `limit`, or none.
+     */
+    readonly searchHistory: (
+      search: HistorySearch,
+    ) => Effect.Effect<AuditPage, Failure | ProjectNotFound>
   }
 >()("@tenure/core/Memberships") {
   static readonly layer = (
@@ -410,5 +424,6 @@ const makeMethods = (acts: MembershipActs["Service"]): Memberships["Service"] =>
     countEnds: readingMethod(endsCount, acts.countEnds),
     recordShown: changingMethod("recordShown", disclosure, acts.recordShown),
     history: readingMethod(historyPage, acts.history),
+    searchHistory: readingMethod(historySearch, acts.searchHistory),
   })
 }

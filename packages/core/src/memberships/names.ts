@@ -23,12 +23,15 @@ import {
   endingPage,
   disclosure,
   historyPage,
+  historySearch,
 } from "./inputs.ts"
 
 const repeatable = { idempotencyKey: true }
 
 // Rows and returned objects may have their project's id.
 const ofAny = { projectId: false }
+
+const searching = "as an argument of searchHistory"
 
 const goal = {
   endDate: "extend",
@@ -41,7 +44,7 @@ const changing = { ...ofAny, ...repeatable }
 
 const resultFields = new Set(["endDate", "metadata", "state"])
 
-const readers = new Set(["find", "isActive", "history"])
+const readers = new Set(["find", "isActive", "history", "searchHistory"])
 
 const takers = new Set(["grant", "import.memberships", "extend", "update", "end", "move", "erase"])
 
@@ -92,7 +95,17 @@ export const membershipNames: Noun = {
       namesOf(endsCount, { ...ofAny, extension: { ...goal, through: true, timeZone: true } }),
     ],
     recordShown: [namesOf(disclosure, { ...ofAny, action: false, subject: false }), origin],
-    history: [namesOf(historyPage, ofAny)],
+    history: [
+      namesOf(historyPage, {
+        ...ofAny,
+        limit: ["since", searching],
+        after: ["until", searching],
+      }),
+    ],
+    // Hosts' own rows may have these, too.
+    searchHistory: [
+      namesOf(historySearch, { ...ofAny, action: false, since: false, until: false }),
+    ],
   },
   ignores: (place, field, given) =>
     isOfProject(field, given) ||

@@ -14,6 +14,7 @@ import type {
   disclosure,
   endingPage,
   historyPage,
+  historySearch,
   membershipsPage,
   ofMember,
   possibleMember,
@@ -39,6 +40,11 @@ export interface DisclosureIn extends HostInputOf<typeof disclosure> {}
 
 /** Selects a page from the audit trail. */
 export interface HistoryPage extends HostInputOf<typeof historyPage> {}
+
+/** Selects a page from a search in the audit trail. */
+export interface HistorySearch extends HostInputOf<typeof historySearch> {}
+
+const untilNotAfterSince = new InvalidInput({ field: "until", problem: "must be after since" })
 
 const notBoth = new InvalidInput({
   field: "prefix",
@@ -103,4 +109,10 @@ export const makeMembershipQueries = (
   ) => store.recordShown(projectId, { action, subject }, context),
 
   history: ({ projectId, ...page }: Decoded<typeof historyPage>) => store.history(projectId, page),
+
+  searchHistory: Effect.fnUntraced(function* (search: Decoded<typeof historySearch>) {
+    const { projectId, ...page } = search
+    const { since = -Infinity, until = Infinity } = page
+    return until <= since ? yield* untilNotAfterSince : yield* store.searchHistory(projectId, page)
+  }),
 })

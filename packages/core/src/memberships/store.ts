@@ -15,6 +15,7 @@ import type { StoreUnavailable } from "../base/errors.ts"
 import { Millis } from "../base/time.ts"
 import { type ProjectId, type ProjectNotFound, brandedWhere } from "../base/values.ts"
 import type { Event, EventDraft, EventId } from "../events/event.ts"
+import type { AuditFilter, AuditPage } from "./audit-search.ts"
 import type { AuditCursor, AuditRow, Disclosure } from "./audit-trail.ts"
 import type {
   BulkExtensionNotFound,
@@ -499,6 +500,22 @@ export class MembershipStore extends Context.Service<
         readonly limit: number
       },
     ) => Effect.Effect<ReadonlyArray<AuditRow>, ProjectNotFound | StoreUnavailable>
+
+    /**
+     * Returns at most `limit` rows of those that `history` returns, which match a filter, newest first.
+     * Reads a bounded number of rows, so a page may have fewer rows than `limit`, or none, and yet not be
+     * the last. `searchingHistory` makes it from `history`.
+     *
+     * @param page.after - the previous page's `next`
+     */
+    readonly searchHistory: (
+      projectId: ProjectId | undefined,
+      page: AuditFilter & {
+        readonly userId: UserId | undefined
+        readonly after?: AuditCursor | undefined
+        readonly limit: number
+      },
+    ) => Effect.Effect<AuditPage, ProjectNotFound | StoreUnavailable>
   }
 >()("@tenure/core/MembershipStore") {}
 
