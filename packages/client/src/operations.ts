@@ -1290,7 +1290,7 @@ export interface Operations {
       options?: CallOptions,
     ) => Promise<Success<null>>
 
-    /** Returns a membership's changes, newest first, even after it has ended; includes the bulk extensions applied to it. Needs the role `operator`. `GET /v2/projects/{project_id}/memberships/{user_id}/history` */
+    /** Returns a membership's changes, newest first, even after it has ended; includes the bulk extensions applied to it. With parameters that select changes, a page may have fewer than `limit`, or none, before the last. Needs the role `operator`. `GET /v2/projects/{project_id}/memberships/{user_id}/history` */
     readonly history: (
       input: {
         /** The project's id. */
@@ -1301,6 +1301,47 @@ export interface Operations {
         readonly limit?: number | undefined
         /** The previous page's `next`; without it, the first page. */
         readonly after?: string | undefined
+        /** Only changes by this API key, or by another principal named by the host. */
+        readonly key_id?: string | undefined
+        /** Only changes of this kind. */
+        readonly action?:
+          | "granted"
+          | "imported"
+          | "extended"
+          | "bulk_extended"
+          | "bulk_lengthened"
+          | "bulk_extended_by"
+          | "bulk_undone"
+          | "ended"
+          | "moved"
+          | "updated"
+          | "expiring"
+          | "overdue"
+          | "expired"
+          | "person_erased"
+          | "webhook_created"
+          | "webhook_changed"
+          | "webhook_deleted"
+          | "webhook_disabled"
+          | "secret_rotated"
+          | "signing_key_added"
+          | "project_changed"
+          | "secret_shown"
+          | "data_shown"
+          | "project_created"
+          | "project_deleted"
+          | "key_issued"
+          | "key_opened"
+          | "key_revoked"
+          | undefined
+        /** Only changes by the request with this id. */
+        readonly request_id?: string | undefined
+        /** Only changes at this time or later. */
+        readonly since?: string | undefined
+        /** Only changes before this time, which is after `since`. */
+        readonly until?: string | undefined
+        /** `false` leaves out the announcements `expiring`, `overdue` and `expired`. */
+        readonly announcements?: "true" | "false" | undefined
       },
       options?: CallOptions,
     ) => PageList<MembershipChange>
@@ -1362,7 +1403,7 @@ export interface Operations {
       options?: CallOptions,
     ) => Promise<Success<null>>
 
-    /** Returns the changes to a project's memberships and webhooks with their principals, newest first, for as long as the server keeps them. Needs the role `operator`. `GET /v2/projects/{project_id}/audit` */
+    /** Returns the changes to a project's memberships and webhooks with their principals, newest first, for as long as the server keeps them. With parameters that select changes, a page may have fewer than `limit`, or none, before the last. Needs the role `operator`. `GET /v2/projects/{project_id}/audit` */
     readonly audit: (
       input: {
         /** The project's id. */
@@ -1371,6 +1412,49 @@ export interface Operations {
         readonly limit?: number | undefined
         /** The previous page's `next`; without it, the first page. */
         readonly after?: string | undefined
+        /** Only changes by this API key, or by another principal named by the host. */
+        readonly key_id?: string | undefined
+        /** Only changes of this kind. */
+        readonly action?:
+          | "granted"
+          | "imported"
+          | "extended"
+          | "bulk_extended"
+          | "bulk_lengthened"
+          | "bulk_extended_by"
+          | "bulk_undone"
+          | "ended"
+          | "moved"
+          | "updated"
+          | "expiring"
+          | "overdue"
+          | "expired"
+          | "person_erased"
+          | "webhook_created"
+          | "webhook_changed"
+          | "webhook_deleted"
+          | "webhook_disabled"
+          | "secret_rotated"
+          | "signing_key_added"
+          | "project_changed"
+          | "secret_shown"
+          | "data_shown"
+          | "project_created"
+          | "project_deleted"
+          | "key_issued"
+          | "key_opened"
+          | "key_revoked"
+          | undefined
+        /** Only changes by the request with this id. */
+        readonly request_id?: string | undefined
+        /** Only changes at this time or later. */
+        readonly since?: string | undefined
+        /** Only changes before this time, which is after `since`. */
+        readonly until?: string | undefined
+        /** `false` leaves out the announcements `expiring`, `overdue` and `expired`. */
+        readonly announcements?: "true" | "false" | undefined
+        /** Only changes to this user's membership, including the bulk extensions applied to it. */
+        readonly user_id?: string | undefined
       },
       options?: CallOptions,
     ) => PageList<AuditRow>
@@ -1681,13 +1765,54 @@ export interface Operations {
   }
 
   readonly audit: {
-    /** Returns changes with their principals, newest first: projects created and deleted, and API keys issued and revoked. Needs a key with all projects in its scope. Needs the role `admin`. `GET /v2/audit` */
+    /** Returns changes with their principals, newest first: projects created and deleted, and API keys issued and revoked. Needs a key with all projects in its scope. With parameters that select changes, a page may have fewer than `limit`, or none, before the last. Needs the role `admin`. `GET /v2/audit` */
     readonly list: (
       input?: {
         /** The most items to return. */
         readonly limit?: number | undefined
         /** The previous page's `next`; without it, the first page. */
         readonly after?: string | undefined
+        /** Only changes by this API key, or by another principal named by the host. */
+        readonly key_id?: string | undefined
+        /** Only changes of this kind. */
+        readonly action?:
+          | "granted"
+          | "imported"
+          | "extended"
+          | "bulk_extended"
+          | "bulk_lengthened"
+          | "bulk_extended_by"
+          | "bulk_undone"
+          | "ended"
+          | "moved"
+          | "updated"
+          | "expiring"
+          | "overdue"
+          | "expired"
+          | "person_erased"
+          | "webhook_created"
+          | "webhook_changed"
+          | "webhook_deleted"
+          | "webhook_disabled"
+          | "secret_rotated"
+          | "signing_key_added"
+          | "project_changed"
+          | "secret_shown"
+          | "data_shown"
+          | "project_created"
+          | "project_deleted"
+          | "key_issued"
+          | "key_opened"
+          | "key_revoked"
+          | undefined
+        /** Only changes by the request with this id. */
+        readonly request_id?: string | undefined
+        /** Only changes at this time or later. */
+        readonly since?: string | undefined
+        /** Only changes before this time, which is after `since`. */
+        readonly until?: string | undefined
+        /** `false` leaves out the announcements `expiring`, `overdue` and `expired`. */
+        readonly announcements?: "true" | "false" | undefined
       },
       options?: CallOptions,
     ) => PageList<AuditRow>
@@ -1728,7 +1853,7 @@ export const fields: Readonly<Record<string, Readonly<Record<string, string>>>> 
       "update project_id user_id metadata reason",
     "DELETE /v2/projects/{project_id}/memberships/{user_id}": "end project_id user_id erase",
     "GET /v2/projects/{project_id}/memberships/{user_id}/history":
-      "history project_id user_id limit after",
+      "history project_id user_id limit after key_id action request_id since until announcements",
   },
   projects: {
     "GET /v2/projects": "list limit after",
@@ -1736,7 +1861,8 @@ export const fields: Readonly<Record<string, Readonly<Record<string, string>>>> 
     "GET /v2/projects/{project_id}": "get project_id",
     "PATCH /v2/projects/{project_id}": "update project_id time_zone grace reason dry_run",
     "DELETE /v2/projects/{project_id}": "delete project_id",
-    "GET /v2/projects/{project_id}/audit": "audit project_id limit after",
+    "GET /v2/projects/{project_id}/audit":
+      "audit project_id limit after key_id action request_id since until announcements user_id",
     "GET /v2/projects/{project_id}/activity": "activity project_id",
   },
   webhooks: {
@@ -1779,7 +1905,7 @@ export const fields: Readonly<Record<string, Readonly<Record<string, string>>>> 
     "DELETE /v2/api-keys/{key_id}": "revoke key_id",
   },
   audit: {
-    "GET /v2/audit": "list limit after",
+    "GET /v2/audit": "list limit after key_id action request_id since until announcements",
   },
   identity: {
     "GET /v2/identity": "get",

@@ -3,6 +3,7 @@
 import { currentMoment, isEndsLater } from "@tenure/core/internal"
 import {
   ApiKeyStore,
+  type AuditPage,
   type AuditRow,
   type BulkChange,
   type DecideAnnouncement,
@@ -13,17 +14,20 @@ import {
   WebhookStore,
   alreadyMember,
   completeEvent,
+  decideAuditPage,
   endDateConflict,
   hostOrigin,
   isAlreadyMember,
   laterOf,
   replayedResponse,
+  searchingHistory,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { change as changeIn, longAgo, p2 } from "../../src/support/fixtures.ts"
 import { wrongStores } from "./wrong-store.ts"
 
 type Store = MembershipStore["Service"]
+type Search = Parameters<Store["searchHistory"]>[1]
 type EndingQuery = Parameters<Store["listEnding"]>[1]
 
 /** Returns a bulk extension to the same date in another mode. */
@@ -50,6 +54,20 @@ const asking =
   (change: (page: EndingQuery) => EndingQuery) =>
   ({ listEnding }: Store): Partial<Store> => ({
     listEnding: (projectId, page) => listEnding(projectId, change(page)),
+  })
+
+/** Changes what a search finds. */
+const searching =
+  (change: (page: AuditPage) => AuditPage) =>
+  ({ searchHistory }: Store): Partial<Store> => ({
+    searchHistory: (projectId, search) => Effect.map(searchHistory(projectId, search), change),
+  })
+
+/** Changes what is searched for. */
+const searchingFor =
+  (change: (search: Search) => Search) =>
+  ({ searchHistory }: Store): Partial<Store> => ({
+    searchHistory: (projectId, search) => searchHistory(projectId, change(search)),
   })
 
 /** Changes how a store announces ends. */
@@ -402,6 +420,46 @@ export const wrongMembershipStores = wrongStores("MembershipStore", MembershipSt
         : yield* extend({ ...extension, idempotency })
     }),
   }),
+  "finds what a filter of the whole trail finds, page by page": {
+    "ends with a page that is full": searching(({ rows }) => ({ rows, next: undefined })),
+    "repeats the last row": searching(({ next, rows }) => ({
+      rows,
+      next: next && (rows.at(-2)?.cursor ?? next),
+    })),
+  },
+  "finds only what matches all of its fields, from `since` on, and before `until`": {
+    "finds what is as late as `until`": searchingFor(({ until, ...search }) => ({
+      ...search,
+      until: until && until + 1,
+    })),
+    "finds nothing as early as `since`": searchingFor(({ since, ...search }) => ({
+      ...search,
+      since: since && since + 1,
+    })),
+    "takes one field only": searchingFor(({ action, keyId, ...search }) => ({
+      ...search,
+      action,
+      keyId: action === undefined ? keyId : undefined,
+    })),
+  },
+  "finds rows behind more others than a page is made from": {
+    "ends with a page that has none": searching((page) =>
+      page.rows.length === 0 ? { ...page, next: undefined } : page,
+    ),
+    "ends with the first row before `since`": ({ history }) => ({
+      searchHistory: (projectId, { after, limit, userId, ...filter }) =>
+        Effect.map(history(projectId, { userId, after, limit: 10_000 }), (rows) => {
+          const end = rows.findIndex(({ at }) => at < (filter.since ?? -Infinity))
+          const read = end === -1 ? rows : rows.slice(0, end)
+          return decideAuditPage(read, 10_000, limit, filter)
+        }),
+    }),
+  },
+  "finds nothing of an erased person, and the changes of others": ({ history }) => ({
+    searchHistory: (projectId, { userId: _, ...page }) =>
+      searchingHistory(history)(projectId, { ...page, userId: undefined }),
+  }),
+  "leaves out announcements": searchingFor((search) => ({ ...search, announcements: true })),
   "has who was shown what": ({ recordShown }) => ({
     recordShown: (...shown) => Effect.ignore(recordShown(...shown)),
   }),

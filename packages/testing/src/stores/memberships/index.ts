@@ -20,6 +20,7 @@ import { erasingTests, movedTests } from "./moving.ts"
 import { countingTests, deletingTests, projectTests } from "./projects.ts"
 import { countingEndsTests, endingListTests, previewingTests, readingTests } from "./reading.ts"
 import { atomicityTests, auditingTests, eventTests, sequenceTests } from "./recording.ts"
+import { searchTests } from "./searching.ts"
 
 export const membershipStoreSuite = (on: StoreTests): void => {
   on.test("responds to a ping", function* () {
@@ -44,6 +45,7 @@ export const membershipStoreSuite = (on: StoreTests): void => {
   movedTests(on)
   erasingTests(on)
   auditingTests(on)
+  searchTests(on)
   eventTests(on)
   sequenceTests(on)
   atomicityTests(on)
