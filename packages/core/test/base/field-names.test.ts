@@ -88,6 +88,9 @@ describe("another spelling of a field", () => {
     ["extendAll", { projectId: "p1", extend_by: "P3D" }, 'must be written "by"'],
     ["listEnding", { projectId: "p1", ending_before: endDate }, 'must be written "before"'],
     ["end", { ...member, erase: true }, "must be written as the method erase"],
+    ["history", { ...member, since: 0 }, "must be written as an argument of searchHistory"],
+    ["history", { ...member, announcements: false }, '"announcements" is for searchHistory'],
+    ["searchHistory", { projectId: "p1", request_id: "r" }, 'must be written "requestId"'],
   ])("is refused by %s: %j", async (method, given, problem) => {
     expect(await call(tenure.memberships, method, given)).toMatchObject(refused("", problem))
   })

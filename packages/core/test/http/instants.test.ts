@@ -52,6 +52,8 @@ const places: ReadonlyArray<readonly [string, (instant: unknown) => Request, day
       (instant) => ["GET", `${memberships}?ending_before=${String(instant)}`],
       begins,
     ],
+    ["since", (instant) => ["GET", `/v2/projects/p1/audit?since=${String(instant)}`], begins],
+    ["until", (instant) => ["GET", `/v2/projects/p1/audit?until=${String(instant)}`], begins],
     ["extend", (instant) => ["GET", `/v2/projects/p1/ends?extend=${String(instant)}`], through],
   ]
 

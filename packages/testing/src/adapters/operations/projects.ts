@@ -243,6 +243,104 @@ const ownTests = (test: ServerTest): void => {
   })
 }
 
+/** Parameters that select changes, and the first field in the message. */
+const refusedSearches: ReadonlyArray<readonly [field: string, query: string]> = [
+  ["key_id", "key_id="],
+  ["key_id", `key_id=${"x".repeat(256)}`],
+  ["action", "action=renewed"],
+  ["action", "action="],
+  ["request_id", "request_id="],
+  ["since", "since=yesterday"],
+  ["since", "since=2026-01-31"],
+  ["since", "since=1767225600"],
+  ["until", "until="],
+  ["until", `since=${extend}&until=${extend}`],
+  ["until", "since=4070908800000&until=1767225600000"],
+  ["announcements", "announcements=no"],
+  ["action", "action=granted&action=ended"],
+  ["keyId", "keyId=key-1"],
+]
+
+const searchTests = (test: ServerTest): void => {
+  test("is searched by key, action, user, request, time and without announcements, all together", async (fixture) => {
+    const { administer, operate, tenure } = fixture
+    const audit = `${project}/audit`
+    const origin = { keyId: "a key", requestId: "invoice 7" }
+    await tenure.memberships.extend({ projectId: "p1", userId: "1001", endDate: extend }, origin)
+    await operate("PATCH", `${members}/1002/extend`, { extend })
+    await operate("PATCH", extendAll, { extend })
+    const { key_id } = dataOf(await operate("GET", "/v2/identity"))
+    const found = async (query: string) => {
+      const response = await administer("GET", `${audit}?${query}`)
+      expect(fieldsOf(response.body)["next"]).toBeNull()
+      return itemsOf(response).map(({ action, user_id }) => [action, user_id])
+    }
+    const [mine, theirs, bulk] = [
+      ["extended", "1001"],
+      ["extended", "1002"],
+      ["bulk_extended", null],
+    ]
+    const granted = ["1003", "1002", "1001"].map((user) => ["granted", user])
+    const all = [bulk, theirs, mine, ...granted]
+    expect(await found("announcements=false")).toEqual(all)
+    expect(await found(`key_id=${String(key_id)}`)).toEqual([bulk, theirs])
+    expect(await found("key_id=a%20key&action=extended")).toEqual([mine])
+    expect(await found("request_id=invoice%207")).toEqual([mine])
+    expect(await found("user_id=1001")).toEqual([bulk, mine, ["granted", "1001"]])
+    expect(await found(`user_id=1001&key_id=${String(key_id)}`)).toEqual([bulk])
+    expect(await found("user_id=1001&action=ended")).toEqual([])
+    const [row] = await tenure.memberships.history({ projectId: "p1", userId: "1001", limit: 1 })
+    const at = row?.at ?? NaN
+    for (const until of [at, new Date(at).toISOString()]) {
+      expect(await found(`since=1000000000000&until=${until}`)).not.toContainEqual(bulk)
+    }
+    for (const since of [at, new Date(at).toISOString()]) {
+      expect((await found(`since=${since}`))[0]).toEqual(bulk)
+    }
+    expect(await found("since=9999999999999")).toEqual([])
+    const first = fieldsOf((await operate("GET", `${audit}?action=granted&limit=2`)).body)
+    expect(first).toMatchObject({ total: 2, data: [{ user_id: "1003" }, { user_id: "1002" }] })
+    const rest = await operate("GET", `${audit}?action=granted&after=${String(first["next"])}`)
+    expect(rest.body).toMatchObject({ total: 1, next: null, data: [{ user_id: "1001" }] })
+  })
+
+  test("is searched in the history of a member and outside projects, too", async (fixture) => {
+    const { administer, operate } = fixture
+    await operate("PATCH", `${members}/1001/extend`, { extend })
+    const history = `${members}/1001/history`
+    expect(itemsOf(await operate("GET", `${history}?action=extended`))).toHaveLength(1)
+    expect(itemsOf(await operate("GET", `${history}?key_id=nobody`))).toEqual([])
+    const issued = itemsOf(await administer("GET", "/v2/audit?action=key_issued&key_id=nobody"))
+    expect(issued).toEqual([])
+    const created = await administer("GET", "/v2/audit?action=project_created&limit=1")
+    expect(created.body).toMatchObject({ total: 1, next: expect.any(String) })
+  })
+
+  test("has nothing of an erased person by the former user id", async ({ administer, operate }) => {
+    await operate("PATCH", extendAll, { extend })
+    await administer("DELETE", `${members}/1001?erase=true`)
+    for (const query of ["", "&action=granted", "&announcements=false"]) {
+      const found = await administer("GET", `${project}/audit?user_id=1001${query}`)
+      expect(found.body).toMatchObject({ total: 0, next: null, data: [] })
+    }
+  })
+
+  test("refuses unknown actions, invalid times and ids, and times in the wrong order", async (fixture) => {
+    const { administer, call } = fixture
+    for (const [field, query] of refusedSearches) {
+      for (const path of [`${project}/audit`, `${members}/1001/history`, "/v2/audit"]) {
+        expectInvalid(await administer("GET", `${path}?${query}`), field)
+      }
+    }
+    expectInvalid(await administer("GET", `${project}/audit?user_id=a%20b`), "user_id")
+    expectInvalid(await administer("GET", "/v2/audit?user_id=1001"), "user_id")
+    expectInvalid(await administer("GET", `${members}/1001/history?user_id=1001`), "user_id")
+    expectFailure(await call("GET", `${project}/audit?user_id=1001`), 403, "FORBIDDEN")
+    const missing = await administer("GET", "/v2/projects/p9/audit?action=granted")
+    expectFailure(missing, 404, "PROJECT_NOT_FOUND")
+  })
+}
+
 const auditTests = (test: ServerTest): void => {
   test("of a project has the changes of memberships and webhooks, newest first, page by page", async (fixture) => {
     const { administer, operate, tenure } = fixture
@@ -294,6 +392,7 @@ export const projectTests = (test: ServerTest): void => {
   })
   describe("the audit trail", () => {
     auditTests(test)
+    searchTests(test)
   })
 }
 

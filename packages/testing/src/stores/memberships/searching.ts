@@ -149,7 +149,7 @@ const foundBy = (projectId: ProjectId | undefined, search: Search) =>
   )
 
 /** More rows than the stores of Tenure read for a page. */
-const manyUsers = Array.from({ length: 7500 }, (_, index) => UserId(`many-${index}`))
+const manyUsers = Array.from({ length: 5100 }, (_, index) => UserId(`many-${index}`))
 
 export const searchTests = (on: StoreTests): void => {
   const { announcesEnds, describe, property } = on
