@@ -530,6 +530,16 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
     for (const project of ["audited", "--project=audited"])
       expect(await print`audit ${project} --since 2099-01-01`).toBe("There are none.\n")
     expect(await print`audit --since 2001-01-01`).toMatch(/ project_created +audited /)
+    const [{ key_id, request_id } = {}] = await lines`audit audited`
+    const by = [`--key=${String(key_id)}`, `--request=${String(request_id)}`, "--no-announcements"]
+    const mine = [{ action: "extended", request_id, key_id }]
+    expect(await lines`audit audited ${by} --user 1 --action extended`).toMatchObject(mine)
+    expect(await lines`members history 1 -p audited ${by}`).toMatchObject(mine)
+    expect(await print`audit audited ${by} --user 2`).toBe("There are none.\n")
+    expect(await print`audit audited --until 2001-01-01`).toBe("There are none.\n")
+    expect(await lines`audit audited --since 2001-01-01 --action granted`).toHaveLength(1)
+    expect(await run`audit audited --action renewed`).toMatchObject({ code: 2 })
+    expect(await run`audit --project= --user 1`).toMatchObject({ code: 2 })
     expect(await run`audit unknown`).toMatchObject({ code: 3 })
   })
 

@@ -7,6 +7,7 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { type Api, callApi } from "../support/api.ts"
+import { auditFilter, auditFlags } from "../support/audit-flags.ts"
 import { describeDryRun, dryRunFlag, eventsFlag, requireDryRun } from "../support/dry-run.ts"
 import {
   type GivenEnd,
@@ -538,14 +539,22 @@ const eraseCommand = Command.make("erase", { user: commandsUserId, project }, (g
   Command.withExamples([{ command: "tenure members erase 1001 --project shop --yes" }]),
 )
 
-const history = Command.make("history", { user: commandsUserId, project }, (given) =>
+const history = Command.make("history", { user: commandsUserId, project, ...auditFlags }, (given) =>
   printList(
-    ({ memberships }) => memberships.history({ project_id: given.project, user_id: given.user }),
+    ({ memberships }) =>
+      memberships.history({
+        ...auditFilter(given),
+        project_id: given.project,
+        user_id: given.user,
+      }),
     changeOf,
   ),
 ).pipe(
   Command.withDescription("Lists the changes of a member, newest first"),
-  Command.withExamples([{ command: "tenure members history 1001 --project shop" }]),
+  Command.withExamples([
+    { command: "tenure members history 1001 --project shop" },
+    { command: "tenure members history 1001 --project shop --no-announcements" },
+  ]),
 )
 
 /** The command. */

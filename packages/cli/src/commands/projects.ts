@@ -8,10 +8,10 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { callApi, listed } from "../support/api.ts"
+import { auditFilter, auditFlags, auditedUser } from "../support/audit-flags.ts"
 import { describeDryRun, dryRunFlag } from "../support/dry-run.ts"
 import { usageFailure } from "../support/failure.ts"
 import {
-  dateFlag,
   findProject,
   namedProject,
   parseDuration,
@@ -25,7 +25,6 @@ import {
   callAndPrintRecord,
   changeOf,
   connected,
-  printItems,
   printList,
   printRecord,
   printResult,
@@ -226,39 +225,41 @@ export const projectsCommand = Command.make("projects").pipe(
   connected,
 )
 
-const since = dateFlag("since", "Only changes since then")
-
-/** A project's audit trail, or the one outside projects, newest first. */
-const rows = (project_id: string | undefined) =>
-  listed((client) =>
-    project_id === undefined
-      ? client.audit.list({ limit: 1000 })
-      : client.projects.audit({ project_id, limit: 1000 }),
-  )
-
 /** Prints a change and its subject on one line. */
 const rowOf = ({ subject, user_id, ...change }: AuditRow) => {
   const { action, at, ...rest } = changeOf(change)
   return { at, action, of: user_id ?? subject, ...rest }
 }
 
-const isSince = (first: Option.Option<string>) => {
-  const start = Option.match(first, { onNone: () => 0, onSome: Date.parse })
-  return ({ at }: AuditRow): boolean => Date.parse(at) >= start
-}
-
 /** The command. */
-export const auditCommand = Command.make("audit", { place: projectPlace, since }, (given) =>
-  printItems(
-    Stream.takeWhile(rows(Option.getOrUndefined(findProject(given.place))), isSince(given.since)),
-    rowOf,
-  ),
+export const auditCommand = Command.make(
+  "audit",
+  { place: projectPlace, ...auditFlags, user: auditedUser },
+  Effect.fnUntraced(function* (given) {
+    const project_id = Option.getOrUndefined(findProject(given.place))
+    const user_id = Option.getOrUndefined(given.user)
+    const search = { ...auditFilter(given), limit: 1000 }
+    if (project_id === undefined && user_id !== undefined) {
+      return yield* usageFailure("Name the project of the --user.")
+    }
+    yield* printList(
+      ({ audit, projects }) =>
+        project_id === undefined
+          ? audit.list(search)
+          : projects.audit({ ...search, project_id, user_id }),
+      rowOf,
+    )
+  }),
 ).pipe(
   Command.withDescription(
     "Lists who changed what in a project, and why, newest first; without one, changes of projects and API keys",
   ),
   Command.withExamples([
-    { command: "tenure audit shop --since 2027-01-31" },
+    { command: "tenure audit shop --since 2027-01-31 --no-announcements" },
+    {
+      command: "tenure audit shop --key 6ba7b810-9dad-41d1-80b4-00c04fd430c8 --action extended",
+      description: "What an API key has extended",
+    },
     { command: "tenure audit", description: "Who made and deleted projects and API keys" },
   ]),
   connected,

@@ -1,10 +1,12 @@
 /** The audit trail: a project's, or the one for projects and keys. */
 
 import type { AuditRow } from "@tenure/client"
+import { useState } from "preact/hooks"
 import { api } from "../lib/api.ts"
 import { to } from "../lib/route.ts"
 import { Author, Dates, deeds } from "../parts/audit.tsx"
-import { Paged, usePages } from "../parts/load.tsx"
+import { SearchField } from "../parts/fields.tsx"
+import { Paged, usePages, useSettled } from "../parts/load.tsx"
 import { ProjectScreen, Screen, ShortId, Table, shortOf, toTab } from "../parts/screen.tsx"
 import { Time } from "../parts/text.tsx"
 
@@ -30,6 +32,83 @@ const Subject = ({ of, project }: { readonly of: AuditRow; readonly project?: st
   )
 }
 
+/** What changes to show. */
+interface Search {
+  readonly user: string
+  readonly key: string
+  /** An action; empty for all. */
+  readonly action: string
+  readonly announcements: boolean
+}
+
+const everything: Search = { user: "", key: "", action: "", announcements: true }
+
+const isAction = (text: string): text is AuditRow["action"] => Object.hasOwn(deeds, text)
+
+// How long typing has to pause before a search, in milliseconds.
+const typingPause = 300
+
+/** Returns a search, how to change it, and its parameters for the API once typing has paused. */
+const useSearch = () => {
+  const [search, setSearch] = useState(everything)
+  const { action, announcements, key, user } = useSettled(search, typingPause)
+  const filter = {
+    ...(user.trim() !== "" && { user_id: user.trim() }),
+    ...(key.trim() !== "" && { key_id: key.trim() }),
+    ...(isAction(action) && { action }),
+    ...(!announcements && { announcements: "false" as const }),
+  }
+  const change = (part: Partial<Search>) => setSearch({ ...search, ...part })
+  return { search, change, filter, key: JSON.stringify(filter) }
+}
+
+const Filters = (props: {
+  readonly of: Pick<ReturnType<typeof useSearch>, "change" | "search">
+  readonly isOfProject?: boolean
+}) => {
+  const { change, search } = props.of
+  return (
+    <div class="filters">
+      {props.isOfProject === true && (
+        <SearchField
+          label="Changes to the member with the id"
+          placeholder="Id of a user"
+          value={search.user}
+          onType={(user) => change({ user })}
+        />
+      )}
+      <SearchField
+        label="Changes by the key with the id"
+        placeholder="Id of a key"
+        value={search.key}
+        onType={(key) => change({ key })}
+      />
+      <select
+        aria-label="Kind of change"
+        value={search.action}
+        onChange={({ currentTarget: { value } }) => change({ action: value })}
+      >
+        <option value="">All changes</option>
+        {Object.entries(deeds).map(([action, deed]) => (
+          <option key={action} value={action}>
+            {deed}
+          </option>
+        ))}
+      </select>
+      {props.isOfProject === true && (
+        <button
+          type="button"
+          class="chip"
+          aria-pressed={search.announcements}
+          onClick={() => change({ announcements: !search.announcements })}
+        >
+          Announcements
+        </button>
+      )}
+    </div>
+  )
+}
+
 const Rows = (props: {
   readonly of: ReturnType<typeof usePages<AuditRow>>
   readonly project?: string
@@ -38,9 +117,11 @@ const Rows = (props: {
   const isOfProject = project !== undefined
   return (
     <Paged of={of}>
-      {(rows) =>
+      {(rows, next) =>
         rows.length === 0 ? (
-          <p class="dim">No change is kept.</p>
+          <p class="dim">
+            {next === null ? "There is no such change." : "None so far. Next looks further back."}
+          </p>
         ) : (
           <Table
             label="Audit trail"
@@ -90,11 +171,15 @@ const Refresh = ({ onClick }: { readonly onClick: () => void }) => (
 
 /** A project's audit trail. */
 export const ProjectAuditScreen = ({ project }: { readonly project: string }) => {
-  const rows = usePages((after, signal) =>
-    api.projects.audit({ project_id: project, after }, { signal }),
+  const { filter, key, ...search } = useSearch()
+  const rows = usePages(
+    (after, signal) => api.projects.audit({ ...filter, project_id: project, after }, { signal }),
+    key,
+    true,
   )
   return (
     <ProjectScreen project={project} tab="audit" actions={<Refresh onClick={rows.page.reload} />}>
+      <Filters of={search} isOfProject />
       <Rows of={rows} project={project} />
     </ProjectScreen>
   )
@@ -102,10 +187,16 @@ export const ProjectAuditScreen = ({ project }: { readonly project: string }) =>
 
 /** The audit trail for projects and keys. */
 export const AuditScreen = () => {
-  const rows = usePages((after, signal) => api.audit.list({ after }, { signal }))
+  const { filter, key, ...search } = useSearch()
+  const rows = usePages(
+    (after, signal) => api.audit.list({ ...filter, after }, { signal }),
+    key,
+    true,
+  )
   return (
     <Screen title="Audit" actions={<Refresh onClick={rows.page.reload} />}>
       <p class="dim">Projects and API keys. What was changed in a project is on its own page.</p>
+      <Filters of={search} />
       <Rows of={rows} />
     </Screen>
   )
