@@ -182,19 +182,15 @@ export const searchProjectHistory = (schema: string): string => {
       AND ($9::timestamptz IS NULL OR r.at < $9::timestamptz)
       AND ($10::boolean OR r.action NOT IN (${announcements}))
     ORDER BY ${newestFirst("r")} LIMIT $2::integer
-  ),
-  reach AS MATERIALIZED (
-    SELECT r.seq || '.' || r.id AS reached
-    FROM (
-      SELECT n.seq, n.id, count(*) OVER () AS rows, max(n.at) OVER () AS latest
-      FROM (${read("o.seq, o.id, o.at")}) n
-    ) r
-    WHERE r.rows = ${maxSearchedRows} AND ($11::timestamptz IS NULL OR r.latest >= $11::timestamptz)
-    ORDER BY r.seq, r.id LIMIT 1
   )
   SELECT ${columns(schema)},
-         -- Read once more only if it is needed.
-         CASE WHEN (SELECT count(*) FROM found) < $2::integer THEN (SELECT reached FROM reach) END AS reached
+         -- Read again only if it is needed.
+         CASE WHEN (SELECT count(*) FROM found) < $2::integer
+           AND ($11::timestamptz IS NULL OR EXISTS (SELECT FROM (${read("o.at")}) r WHERE r.at >= $11::timestamptz))
+         THEN (
+           SELECT r.seq || '.' || r.id FROM (${read("o.seq, o.id")}) r
+           ORDER BY ${newestFirst("r")} OFFSET ${maxSearchedRows - 1} LIMIT 1
+         ) END AS reached
   FROM project p
   LEFT JOIN found a ON true
   ORDER BY ${newestFirst("a")}

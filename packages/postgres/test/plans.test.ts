@@ -3,10 +3,17 @@
 import { PgClient } from "@effect/sql-pg"
 import { expect, it } from "@effect/vitest"
 import { deliveryStates } from "@tenure/core/internal"
-import { AuditCursor, ProjectId, WebhookId } from "@tenure/core/store"
+import { ApiKeyId, AuditCursor, ProjectId, WebhookId, maxSearchedRows } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { cursorParams, maxBulkRows, projectHistory, userHistory } from "../src/audit.ts"
+import {
+  cursorParams,
+  maxBulkRows,
+  projectHistory,
+  searchParams,
+  searchProjectHistory,
+  userHistory,
+} from "../src/audit.ts"
 import { readMinutes, readQuarters } from "../src/delivery-counts.ts"
 import { listTroubled, readProgress } from "../src/delivery-progress.ts"
 import {
@@ -193,6 +200,20 @@ const ofMembers = [undefined, "20000.0", "3.0"].flatMap((after) =>
   }),
 )
 
+// Each row may be read twice, and takes a sixtieth of a block. All rows are in more than 1000 blocks.
+const fewOfSearch = 2 * fewInEachPart + (2 * maxSearchedRows) / 40
+
+const byNobody = { keyId: ApiKeyId("nobody"), limit: 3 }
+
+/** Pages that find nothing, in a long trail and outside projects. */
+const searching = [undefined, "20000.0"].flatMap((after): ReadonlyArray<Read> => {
+  const page = { ...byNobody, after: after === undefined ? undefined : AuditCursor(after) }
+  return [
+    [searchProjectHistory(name), searchParams(ProjectId("p2"), page), fewOfSearch],
+    [searchProjectHistory(name), searchParams(undefined, page), fewOfSearch],
+  ]
+})
+
 const listingMembers = [undefined, false].flatMap((isActive) =>
   ["", "5"].flatMap((after): ReadonlyArray<Read> => {
     const page = [textParam("x3"), textParam(after), integerParam(10), flagParam(isActive)]
@@ -236,6 +257,7 @@ const reading: Readonly<Record<string, ReadonlyArray<Read>>> = {
     [userHistory(name), [...firstPage, textParam("nobody")], fewInEachPart + fewOfAllMembers],
     ...ofMembers,
   ],
+  "searches the audit trail": searching,
   "lists memberships": listingMembers,
   // Each is locked, with its project.
   "looks for ends to announce, however many have come": [

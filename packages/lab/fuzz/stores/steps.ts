@@ -76,6 +76,7 @@ const event = mostly(
   pick("{uuid:0}", "{webhook-p1:0}", "{event-p2:0}", "no-uuid", "{EVENT-P1:0}"),
   20,
 )
+const action = pick("granted", "extended", "bulk_extended", "expired", "webhook_created", "other")
 const key = mostly(nth("issued", 4), pick("{key:0}", "{key:2}", "{uuid:0}", "no-uuid", "%zz"))
 
 /** A time at an offset from the first step, as JSON. */
@@ -445,7 +446,7 @@ const templates: ReadonlyArray<Template> = [
   send(1, "PUT", member(), pick('{"end_date":null}')),
   send(4, "PATCH", member(), object({ metadata }, { reason })),
   send(3, "DELETE", member(mostly(none, pick("?erase=true", "?erase=false", "?erase=1"), 3))),
-  get(4, member("/history", list("cursor-history-P"))),
+  get(4, member("/history", list("cursor-history-P", { action, announcements: truth }))),
   send(
     4,
     "POST",
@@ -460,7 +461,18 @@ const templates: ReadonlyArray<Template> = [
     importBody,
     "application/x-ndjson",
   ),
-  get(4, within("/audit", list("cursor-audit-P"))),
+  get(
+    4,
+    within(
+      "/audit",
+      list("cursor-audit-P", {
+        action,
+        announcements: truth,
+        key_id: pick("{key:0}", "nobody", ""),
+        user_id: pick("1", "2", "99", ""),
+      }),
+    ),
+  ),
   send(
     5,
     "POST",
@@ -552,7 +564,7 @@ const templates: ReadonlyArray<Template> = [
     pick("/v2/realtime/tickets"),
     object({ projects: pick('["p1"]', '"all"', '["missing"]', "[]") }),
   ),
-  get(2, path("/v2/audit", list("cursor-others"))),
+  get(2, path("/v2/audit", list("cursor-others", { action: pick("project_created", "other") }))),
   get(1, pick("/v2/identity", "/v2/status", "/v2/status/activity", "/v2/realtime")),
   get(1, within("/events?ticket=", pick("{ticket:0}", "tkt_no", "{ticket:1}&after=start"))),
 ]
