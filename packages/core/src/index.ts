@@ -43,6 +43,7 @@ export {
   type ProjectSummary,
   type Member,
 } from "./memberships/membership.ts"
+export type { AuditPage } from "./memberships/audit-search.ts"
 export { type AuditAction, type AuditRow } from "./memberships/audit-trail.ts"
 export type { Metadata, MetadataPatch } from "./memberships/metadata.ts"
 export type { EventsPreview, PreviewedWebhook } from "./memberships/dry-run.ts"

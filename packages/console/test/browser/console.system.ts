@@ -483,6 +483,28 @@ it("says who changed what, and leads there", () =>
     await heading(page, "shop Overview").waitFor()
   }))
 
+it("finds changes by member, kind and key, and leaves out announcements", () =>
+  visit(`${shop}/audit`, async (page) => {
+    const rows = page.locator("main tbody tr")
+    const deeds = () => page.locator("main td.deed").allTextContents()
+    await rows.first().waitFor()
+    await page.getByLabel("Changes to the member with the id").fill("1055")
+    await page.getByLabel("Kind of change").selectOption("extended")
+    await expect.poll(deeds).toEqual(["Extended"])
+    await says(page, "Invoice 2026-1107 paid")
+    await page.getByLabel("Changes by the key with the id").fill("nobody")
+    await says(page, "There is no such change.")
+    await page.getByLabel("Changes by the key with the id").fill("")
+    await rows.first().waitFor()
+    const announcements = button(page, "Announcements")
+    expect(await announcements.getAttribute("aria-pressed")).toBe("true")
+    await page.getByLabel("Kind of change").selectOption("")
+    await announcements.click()
+    await expect.poll(deeds).not.toContain("Announced to end")
+    await page.getByLabel("Changes to the member with the id").fill("a b")
+    await says(page, "user_id must be")
+  }))
+
 it("sends an event again from its page", () =>
   visit(`${shop}/events`, async (page) => {
     const payment = page.getByRole("row", { name: /payment/ })
