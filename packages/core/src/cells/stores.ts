@@ -255,7 +255,7 @@ const makeCellMemberships = (
       projectId === undefined
         ? home.searchHistory(projectId, page)
         : Effect.flatMap(on(projectId).searchHistory(projectId, page), ({ next, rows }) =>
-            Effect.map(named(rows), (all) => ({ rows: all, next })),
+            Effect.map(named(rows), (found) => ({ rows: found, next })),
           ),
   }
 }

@@ -115,7 +115,7 @@ const make = (store: Store, made: ReadonlyArray<Step>) => {
     at += later
     const origin = { keyId: key === undefined ? undefined : ApiKeyId(key), requestId: request }
     const by = { ...change(p1), origin, at, userId: user }
-    const steps: Record<Step["kind"], Effect.Effect<unknown, unknown>> = {
+    const work: Record<Step["kind"], Effect.Effect<unknown, unknown>> = {
       bulk: store.extendAll({ ...by, bulk: { mode: "set", endDate: in2029 } }),
       end: store.end(by),
       extend: store.extend({ ...by, endDate: in2028 }),
@@ -123,7 +123,7 @@ const make = (store: Store, made: ReadonlyArray<Step>) => {
       shown: store.recordShown(p1, { action: "secret_shown", subject: "a webhook" }, by),
       updated: store.setMetadata({ ...by, expected: noMetadata, metadata: gold }),
     }
-    return Effect.ignore(steps[kind])
+    return Effect.ignore(work[kind])
   })
 }
 
