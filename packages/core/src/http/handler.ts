@@ -190,6 +190,7 @@ type DecideRequest = (
 
 /** A response's record for an access log. It contains no secrets. */
 export interface AccessRecord extends RequestSubject {
+  /** The status code of the response. */
   readonly status: number
   /** How long the response took, in milliseconds. */
   readonly durationMillis: number

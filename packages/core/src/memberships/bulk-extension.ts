@@ -11,6 +11,7 @@ export const maxBulkExtensions = 64
 
 /** The principal and time behind an undo. */
 interface Undone {
+  /** The principal and the request. */
   readonly by: Origin
   /** In milliseconds since the epoch. */
   readonly at: number
