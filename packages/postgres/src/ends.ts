@@ -6,7 +6,6 @@ import {
   type OrderedAdjustment,
   EndDate,
   type EndCells,
-  type EndCounts,
   type EndsQuery,
   type Extended,
   type MembershipStore,
@@ -109,17 +108,6 @@ const countInCells = (schema: string): string => `
   GROUP BY cell
 `
 
-/** Counts the memberships in the project `$1` that ended at least `$2` milliseconds ago, and less than `$3`. */
-const countEndedBetween = (schema: string): string => `
-  SELECT (
-    SELECT count(*) FROM ${schema}.memberships_current m
-    WHERE m.project_number = p.number
-      AND m.end_date <= statement_timestamp() - $2::bigint * interval '1 millisecond'
-      AND m.end_date > statement_timestamp() - $3::bigint * interval '1 millisecond'
-  ) AS members
-  FROM ${schema}.projects p WHERE p.id = $1::text
-`
-
 interface CellRow {
   readonly cell: number
   readonly members: Integer
@@ -128,7 +116,7 @@ interface CellRow {
 const none = Millis(0)
 
 /** The parameters for `countInCells` after its first two. */
-const logParams = (cells: EndCells, composed: ReadonlyArray<OrderedAdjustment>) => {
+const logParams = (cells: Pick<EndCells, "bounds">, composed: ReadonlyArray<OrderedAdjustment>) => {
   const last = cellOf(cells, lastEndDate)
   const cellOfMinimum = (minimum: EndDate | undefined): number =>
     minimum === undefined ? 0 : cellOf(cells, minimum)
@@ -205,12 +193,18 @@ interface Question extends EndsQuery {
   readonly projectId: ProjectId
 }
 
-type Caller = (exit: Exit.Exit<EndCounts, CountFailure>) => void
+/** A count of the memberships that ended in a time before now: see `countEndedBetween` in the port. */
+interface EndedQuestion {
+  readonly projectId: ProjectId
+  readonly from: Millis
+  readonly to: Millis
+}
 
 /** Callers that wait for the same count. */
-interface Turn extends Question {
+interface Turn<Asked, Counts> {
+  readonly question: Asked
   readonly key: string
-  readonly callers: Set<Caller>
+  readonly callers: Set<(exit: Exit.Exit<Counts, CountFailure>) => void>
 }
 
 // One project delays others by at most this many counts.
@@ -229,37 +223,38 @@ const crowded = Exit.fail(new StoreUnavailable({ cause: "too many counts of ends
  * Callers that ask for the same share the next count, which begins after they asked, so that it includes
  * their earlier changes.
  */
-const makeTurns = Effect.fnUntraced(function* (
-  count: (question: Question) => Effect.Effect<EndCounts, CountFailure>,
-) {
+const makeTurns = Effect.fnUntraced(function* <
+  Asked extends { readonly projectId: ProjectId },
+  Counts,
+>(count: (question: Asked) => Effect.Effect<Counts, CountFailure>) {
   // Outside the callers' contexts, which may hold a transaction.
   const fork = Effect.runForkWith(yield* Effect.context())
-  const waiting: Array<Turn> = []
+  const waiting: Array<Turn<Asked, Counts>> = []
   let isRunning = false
 
   const next = (): void => {
     const turn = waiting.shift()
     isRunning = turn !== undefined
     if (turn === undefined) return
-    fork(count(turn)).addObserver((exit) => {
+    fork(count(turn.question)).addObserver((exit) => {
       for (const resume of turn.callers) resume(exit)
       next()
     })
   }
 
-  const turnFor = (question: Question): Turn | undefined => {
-    const key = JSON.stringify([question.projectId, question.days, question.change])
+  const turnFor = (question: Asked): Turn<Asked, Counts> | undefined => {
+    const key = JSON.stringify(question)
     const known = waiting.find((turn) => turn.key === key)
     if (known !== undefined) return known
-    const own = waiting.filter(({ projectId }) => projectId === question.projectId)
+    const own = waiting.filter((turn) => turn.question.projectId === question.projectId)
     if (waiting.length >= maxTurns || own.length >= maxTurnsOfProject) return undefined
-    const turn: Turn = { ...question, key, callers: new Set() }
+    const turn: Turn<Asked, Counts> = { question, key, callers: new Set() }
     waiting.push(turn)
     return turn
   }
 
-  return (question: Question): Effect.Effect<EndCounts, CountFailure> =>
-    Effect.callback<EndCounts, CountFailure>((resume) => {
+  return (question: Asked): Effect.Effect<Counts, CountFailure> =>
+    Effect.callback<Counts, CountFailure>((resume) => {
       const turn = turnFor(question)
       if (turn === undefined) return resume(crowded)
       turn.callers.add(resume)
@@ -287,7 +282,18 @@ export const makeCountEnds = Effect.fnUntraced(function* ({
     countOwn: countOwnInCells(schema),
     count: countInCells(schema),
     extended: countExtended(schema),
-    endedBetween: countEndedBetween(schema),
+  }
+
+  /** Counts the end dates in each cell of a project, with its bulk extensions. */
+  const countCells = (
+    project: LogRow["number"],
+    cells: Pick<EndCells, "bounds">,
+    composed: ReadonlyArray<OrderedAdjustment>,
+  ) => {
+    const params = [bigintParam(BigInt(project)), instantsParam(cells.bounds)]
+    return composed.length === 0
+      ? execute<CellRow>(sql.countOwn, params, options)
+      : execute<CellRow>(sql.count, [...params, ...logParams(cells, composed)], options)
   }
 
   const count = Effect.fnUntraced(function* (
@@ -300,16 +306,11 @@ export const makeCountEnds = Effect.fnUntraced(function* ({
     const settings = toSettings(first)
     const cells = endCellsAt({ days }, Number(now), settings)
     const composed = composeWith(rows.flatMap(toComposed), change)
-    const project = bigintParam(BigInt(number))
-    const params = [project, instantsParam(cells.bounds)]
-    const counting =
-      composed.length === 0
-        ? execute<CellRow>(sql.countOwn, params, options)
-        : execute<CellRow>(sql.count, [...params, ...logParams(cells, composed)], options)
+    const counting = countCells(number, cells, composed)
     const reading = execute<ExtendedRow>(
       sql.extended,
       [
-        project,
+        bigintParam(BigInt(number)),
         integerParam(maxRows),
         textsParam([...extendingActions]),
         instantsParam(dayStartsOf(cells)),
@@ -325,7 +326,17 @@ export const makeCountEnds = Effect.fnUntraced(function* ({
     )
   })
 
-  const inTurn = yield* makeTurns((question) => count(question, 2))
+  const countEnded = Effect.fnUntraced(function* ({ from, projectId, to }: EndedQuestion) {
+    const rows = yield* execute<LogRow>(sql.log, [textParam(projectId)], options)
+    const [{ now, number }] = yield* rowsOfProject(projectId, rows)
+    // A membership that ended exactly then counts for `from`, and not for `to`.
+    const bounds = [to, from].map((ago) => Number(now) - ago + 1)
+    const counted = yield* countCells(number, { bounds }, rows.flatMap(toComposed))
+    return Number(counted.find(({ cell }) => cell === 1)?.members ?? 0)
+  })
+
+  const inTurn = yield* makeTurns((question: Question) => count(question, 2))
+  const endedInTurn = yield* makeTurns(countEnded)
 
   return {
     countEnds: (projectId, query) =>
@@ -333,11 +344,9 @@ export const makeCountEnds = Effect.fnUntraced(function* ({
         isJoined ? count({ projectId, ...query }, 1) : inTurn({ projectId, ...query }),
       ),
 
-    countEndedBetween: Effect.fnUntraced(function* (projectId, { from, to }) {
-      const params = [textParam(projectId), bigintParam(from), bigintParam(to)]
-      const rows = yield* execute<Pick<CellRow, "members">>(sql.endedBetween, params, options)
-      const [{ members }] = yield* rowsOfProject(projectId, rows)
-      return Number(members)
-    }),
+    countEndedBetween: (projectId, ago) =>
+      Effect.flatMap(isInTransaction, (isJoined) =>
+        (isJoined ? countEnded : endedInTurn)({ projectId, ...ago }),
+      ),
   }
 })

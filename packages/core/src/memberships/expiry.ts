@@ -5,13 +5,13 @@ import type { ProjectId } from "../base/values.ts"
 import { type EventDraft, derivedEventId, draftEvent, knownEventTypes } from "../events/event.ts"
 import type { MembershipAction } from "./audit-trail.ts"
 import {
-  EndDate,
+  type EndDate,
   type LoggedBulkExtension,
   type OrderedEndDate,
   adjust,
   formatEndDate,
 } from "./end-date.ts"
-import type { UserId } from "./membership.ts"
+import { type UserId, graceEnd } from "./membership.ts"
 
 /** The `lead` of the announcement that a membership has expired. It comes last, and when depends on the project's grace. */
 export const expiredLead = Millis(-1000)
@@ -189,7 +189,7 @@ const announcementOf = (
       end_date: formatEndDate(endDate),
       // In JSON, undefined fields are omitted.
       reminder: action === "expiring" ? lead / 1000 : undefined,
-      grace_until: action === "overdue" ? formatEndDate(EndDate(endDate + grace)) : undefined,
+      grace_until: action === "overdue" ? formatEndDate(graceEnd({ endDate, grace })) : undefined,
     },
   })
   return { endDate, lead, action, event }

@@ -24,6 +24,7 @@ import {
   type DateForm,
   type OptionalForm,
   isSameForm,
+  lastEndDate,
 } from "./end-date.ts"
 import { type Metadata, metadataSetting } from "./metadata.ts"
 import type { ProjectSettings } from "./project-settings.ts"
@@ -117,9 +118,13 @@ type Lasting = Pick<Membership, "endDate" | "grace">
 export const stateAt = ({ endDate, grace }: Lasting, at: number): MembershipState =>
   endDate + grace > at ? "active" : "expired"
 
+/** Returns when a membership's grace is over, in the year 9999 at the latest. */
+export const graceEnd = ({ endDate, grace }: Lasting): EndDate =>
+  EndDate(Math.min(endDate + grace, lastEndDate))
+
 /** Returns when a membership's grace is over; `undefined` unless it has ended, and is still active. */
 const graceUntilAt = ({ endDate, grace }: Lasting, at: number): EndDate | undefined =>
-  endDate <= at && endDate + grace > at ? EndDate(endDate + grace) : undefined
+  endDate <= at && endDate + grace > at ? graceEnd({ endDate, grace }) : undefined
 
 /** A membership, and whether it had expired when it was read. */
 export interface CurrentMembership extends MembershipEnd {

@@ -7,6 +7,7 @@ import {
   adjustmentOf,
   composeLog,
   effectiveEndDate,
+  lastEndDate,
 } from "../../src/memberships/end-date.ts"
 import {
   type ExpiryDecision,
@@ -208,6 +209,12 @@ describe("the event of an announcement", () => {
     expect(decide({ ...candidate, grace: Millis(grace * hour) }, hours * hour)).toMatchObject({
       announcement: { action, lead: before, event: { type, at: hours * hour, head } },
     })
+  })
+
+  it("ends grace with the year 9999", () => {
+    const late = { ...candidate, endDate: EndDate(lastEndDate - hour), grace: Millis(2 * hour) }
+    const { announcement } = decide(late, lastEndDate - 1)
+    expect(announcement?.event.head).toContain('"grace_until":"9999-12-31T23:59:59.999Z"')
   })
 
   it("has an id by its time and what it announces", () => {

@@ -67,7 +67,8 @@ const exceptions: ReadonlyArray<Exception> = [
   // An erasure takes several steps. Somebody who returns meanwhile may be erased from the records of that, too.
   {
     first: /^erase$/,
-    second: /^(grant to a member|import|transaction of the host)$/,
+    second:
+      /^(grant to a member|grant if absent for a member|extend or create for a member|import|transaction of the host)$/,
     parts: ["audit trail", "audit trails of members", "feed", "events by sequence", "deliveries"],
   },
   // A webhook that is removed while an attempt is recorded may have deliveries in both states: nobody sends them.
