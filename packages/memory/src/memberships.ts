@@ -318,8 +318,11 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
           if (project === undefined || projectChanges(project.settings, expected).length > 0) {
             return Effect.fail(new ProjectConflict())
           }
-          const hasOtherGrace = graceChange(project.settings, settings) !== undefined
-          if (hasOtherGrace) state.alarms.armAll(project, undefined, now.unix)
+          if (graceChange(project.settings, settings) !== undefined) {
+            // A pass takes those for over before that were so by the grace until now.
+            const shortened = Math.max(0, project.settings.grace - settings.grace)
+            state.alarms.armAll(project, undefined, now.unix - shortened)
+          }
           project.settings = settings
           if (changes.length > 0) {
             addAuditRow(state, projectId, "project_changed", projectId, updated, changes)

@@ -94,9 +94,11 @@ const updateProject = (schema: string, idempotency: KeyClause): string => {
   WITH changed AS (
     UPDATE ${schema}.projects p
     SET time_zone = $3::text, grace_seconds = $10::integer,
-        -- Memberships may have expired by a shorter grace, and may be active again by a longer one.
+        -- Memberships may have expired by a shorter grace, and may be active again by a longer one. The pass takes
+        -- those for over before that were so by the grace until now.
         next_check_at = CASE WHEN ${isArmed} THEN '-infinity' ELSE p.next_check_at END,
         bulk_unseen_since = CASE WHEN ${isArmed} THEN least(p.bulk_unseen_since, statement_timestamp())
+                                 - greatest(p.grace_seconds - $10::integer, 0) * interval '1 second'
                             ELSE p.bulk_unseen_since END
     WHERE id = $1::text AND time_zone = $2::text AND grace_seconds = $9::integer ${idempotency.condition}
     RETURNING number AS project_number, id AS subject

@@ -217,6 +217,22 @@ const announcingTests = (tests: StoreTests): void => {
       expect(yield* sweep).toEqual([["membership.expired", u1]])
     })
 
+    test("a bulk extension into a grace that ends before a sweep has its expiry announced", function* (world) {
+      const { grant, store, sweep } = world
+      yield* changeSettings(store, change(p1), weekOf)
+      yield* grant(u1, 0.5)
+      yield* sweep
+      yield* days(8)
+      expect(yield* sweep).toEqual([["membership.expired", u1]])
+      const by = Millis(3 * dayMillis)
+      const at = yield* inDays(0)
+      yield* store.extendAll({ ...change(p1), at, bulk: { mode: "extendBy", by } })
+      yield* changeSettings(store, change(p1), defaultProjectSettings, weekOf)
+      expect(yield* eventually(sweep)).toEqual([["membership.expired", u1]])
+      yield* days(30)
+      expect(yield* sweep).toEqual([])
+    })
+
     test("an extension during the grace ends it", function* (world) {
       const { extend, grant, store, sweep } = world
       yield* changeSettings(store, change(p1), weekOf)
