@@ -319,7 +319,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
             return Effect.fail(new ProjectConflict())
           }
           if (graceChange(project.settings, settings) !== undefined) {
-            // A pass takes those for over before that were so by the grace until now.
+            // By the former grace, they were over before.
             const shortened = Math.max(0, project.settings.grace - settings.grace)
             state.alarms.armAll(project, undefined, now.unix - shortened)
           }

@@ -10,7 +10,11 @@ let api: Awaited<ReturnType<typeof startApi>>
 let webhookId: string
 
 beforeAll(async () => {
-  api = await startApi({ webhooks: { dispatch: false } })
+  api = await startApi({
+    webhooks: { dispatch: false },
+    // The requests are more than the default allows in a second.
+    rateLimits: { burst: { limit: 100, window: "1 second" } },
+  })
   await api.tenure.memberships.grant({ projectId: "p1", userId: "1001", endDate: extend })
   const webhook = { projectId: "p1", url: "https://a.example/" }
   webhookId = (await api.tenure.webhooks.create(webhook)).id
