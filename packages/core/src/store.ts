@@ -172,7 +172,6 @@ export {
 } from "./memberships/audit-trail.ts"
 export {
   defaultProjectSettings,
-  graceChange,
   projectChanges,
   storedTimeZone,
   type ProjectSettings,

@@ -3,6 +3,7 @@
 import type { ClientOptions } from "@tenure/client"
 import {
   type Claim,
+  type DueMembership,
   type EndDate,
   FeedStore,
   MembershipStore,
@@ -68,6 +69,16 @@ const sweepOnly = (
 ): Pick<MembershipStore["Service"], "expiry"> => ({
   expiry: expiry && { ...expiry, sweep: spoil(expiry.sweep) },
 })
+
+/** Decides on announcements as if members were otherwise. */
+const decidingBy = (wrong: Partial<DueMembership>) =>
+  breaking(MembershipStore, (store) =>
+    sweepOnly(
+      store,
+      (sweep) => (limit, decide) =>
+        sweep(limit, (candidate, now) => decide({ ...candidate, ...wrong }, now)),
+    ),
+  )
 
 export const sabotages: ReadonlyArray<Sabotage> = [
   {
@@ -181,25 +192,13 @@ export const sabotages: ReadonlyArray<Sabotage> = [
     name: "a reminder comes whose time had come when the date was set",
     invariant: "ends are announced once, for dates that hold",
     within: 50,
-    stores: breaking(MembershipStore, (store) =>
-      sweepOnly(
-        store,
-        (sweep) => (limit, decide) =>
-          sweep(limit, (candidate, now) => decide({ ...candidate, dateSetAt: -Infinity }, now)),
-      ),
-    ),
+    stores: decidingBy({ dateSetAt: -Infinity }),
   },
   {
     name: "a membership expires before the grace is over",
     invariant: "ends are announced once, for dates that hold",
     within: 50,
-    stores: breaking(MembershipStore, (store) =>
-      sweepOnly(
-        store,
-        (sweep) => (limit, decide) =>
-          sweep(limit, (candidate, now) => decide({ ...candidate, grace: Millis(0) }, now)),
-      ),
-    ),
+    stores: decidingBy({ grace: Millis(0) }),
   },
   {
     name: "an end is not told to be overdue",

@@ -48,7 +48,6 @@ import {
   endingPage,
   formatBulkAnswer,
   formatGrantAnswer,
-  graceChange,
   instantForm,
   isSameForm,
   laterOf,
@@ -318,7 +317,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
           if (project === undefined || projectChanges(project.settings, expected).length > 0) {
             return Effect.fail(new ProjectConflict())
           }
-          if (graceChange(project.settings, settings) !== undefined) {
+          if (project.settings.grace !== settings.grace) {
             // By the former grace, they were over before.
             const shortened = Math.max(0, project.settings.grace - settings.grace)
             state.alarms.armAll(project, undefined, now.unix - shortened)

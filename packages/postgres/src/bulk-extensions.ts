@@ -295,7 +295,10 @@ const datesWithLog = (schema: string, idempotency: "" | "OFFSET 0"): string => `
  * would cost each extension more than all other indexes.
  */
 const previewBulkChange = (schema: string): string => `
-  WITH project AS MATERIALIZED (SELECT * FROM ${schema}.projects WHERE id = $1::text),
+  WITH project AS MATERIALIZED (
+    SELECT o.number, o.membership_count, ${activeAfter("o")} AS active_after
+    FROM ${schema}.projects o WHERE o.id = $1::text
+  ),
   log AS MATERIALIZED (
     SELECT $2::bigint[] AS seqs, $3::bigint[] AS additions, $4::timestamptz[] AS minimums,
            $5::bigint[] AS old_additions, $6::timestamptz[] AS old_minimums
@@ -310,7 +313,7 @@ const previewBulkChange = (schema: string): string => `
   FROM project p, log l
   CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE after < before) AS shortened,
-           count(*) FILTER (WHERE before <= ${activeAfter("p")} AND after > ${activeAfter("p")}) AS reactivated,
+           count(*) FILTER (WHERE before <= p.active_after AND after > p.active_after) AS reactivated,
            count(*) FILTER (WHERE before < ${lastEndDateSql} AND after = ${lastEndDateSql}) AS capped,
            count(*) FILTER (WHERE before = ${lastEndDateSql} AND after < ${lastEndDateSql}) AS lifetimes_ended
     FROM (${datesWithLog(schema, "OFFSET 0")}) d

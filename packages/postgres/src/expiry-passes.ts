@@ -1,6 +1,7 @@
 /** Statements that plan when memberships are looked at: next checks, and the passes that set them. */
 
 import { type Millis, expiredLead } from "@tenure/core/store"
+import { graceOf } from "./project-settings.ts"
 import { effectiveEndDateSql, nextCheckOf, quickCommit } from "./sql/clauses.ts"
 import { type Integer, integerParam, integersParam, millisOf } from "./sql/values.ts"
 
@@ -145,7 +146,7 @@ export const continueExpiryPass = (schema: string): string => `
   free AS MATERIALIZED (
     SELECT page.n, m.project_number, m.user_id, ${effectiveEndDateSql(schema)} AS end_date,
            coalesce((SELECT changed_at FROM pass), p.bulk_changed_at) AS changed_at,
-           p.grace_seconds * interval '1 second' AS grace
+           ${graceOf("p")} AS grace
     FROM page
     JOIN ${schema}.memberships m ON m.project_number = page.project_number AND m.user_id = page.user_id
     LEFT JOIN ${schema}.projects p ON p.number = m.project_number

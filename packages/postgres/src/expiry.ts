@@ -29,6 +29,7 @@ import {
   watchParams,
 } from "./expiry-passes.ts"
 import type { Notifications } from "./notifications.ts"
+import { type SettingsRow, toGrace } from "./project-settings.ts"
 import {
   type ItemRow,
   auditRowsAs,
@@ -187,7 +188,7 @@ const toProjectsDue = ({ due }: ProjectsDueRow): ReadonlyArray<bigint> => {
 }
 
 /** A row with a membership that is due. */
-interface DueRow {
+interface DueRow extends Pick<SettingsRow, "grace_seconds"> {
   readonly project_id: string
   readonly project_number: Integer
   readonly user_id: string
@@ -201,7 +202,6 @@ interface DueRow {
   readonly own_set_at: Integer
   /** Whether there was a bulk extension since then. */
   readonly follows_bulk: boolean
-  readonly grace_seconds: number
   /** Changes whenever the row does. */
   readonly version: string
   readonly now: Integer
@@ -225,7 +225,7 @@ const toCandidate = (
   projectId: ProjectId(project_id),
   userId: UserId(user_id),
   endDate: EndDate(Number(end_date)),
-  grace: Millis(grace_seconds * 1000),
+  grace: toGrace({ grace_seconds }),
   dateSetAt: dateSetAt(log, {
     endDate: EndDate(Number(own_date)),
     order: Number(own_seq),

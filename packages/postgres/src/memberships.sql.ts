@@ -19,7 +19,13 @@ import {
   metadataJson,
   maxPreviewed,
 } from "@tenure/core/store"
-import { type SettingsRow, graceSeconds, settingsColumns, toSettings } from "./project-settings.ts"
+import {
+  type SettingsRow,
+  graceOf,
+  graceSeconds,
+  settingsColumns,
+  toSettings,
+} from "./project-settings.ts"
 import {
   type ItemRow,
   type KeyClause,
@@ -619,7 +625,7 @@ const listing = (schema: string, condition: string): string => `
   LEFT JOIN LATERAL (
     SELECT user_id, end_date, in_days, kept_day, metadata FROM ${schema}.memberships_current
     WHERE project_number = p.number AND user_id > $2::text
-      AND ($4::boolean IS NULL OR (end_date > $5::timestamptz - p.grace_seconds * interval '1 second') = $4) ${condition}
+      AND ($4::boolean IS NULL OR (end_date > $5::timestamptz - ${graceOf("p")}) = $4) ${condition}
     ORDER BY user_id
     LIMIT $3::integer
   ) m ON true

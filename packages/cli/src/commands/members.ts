@@ -385,10 +385,10 @@ const expectedOf = Effect.fnUntraced(function* (
 
 const create = booleanFlag(
   "create",
-  "Makes a user a member who is none, as if a membership ended now",
+  "Creates the membership if the user has none, as if one ended now",
 )
 
-/** Returns a membership; `undefined` if there is none, and it may be created. */
+/** Returns the membership, or `undefined` if the user has none and it may be created. */
 const findOrAbsent = (find: Effect.Effect<Success<Membership>, Failure, Api>, mayCreate: boolean) =>
   Effect.catchIf(
     Effect.map(find, ({ data }): Membership | undefined => data),

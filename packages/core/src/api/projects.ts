@@ -142,7 +142,8 @@ export const projectOperations = declareOperations({
   /**
    * Change a project
    *
-   * Changes settings of a project. What is not in the body stays as it is. A new time zone moves no end date. A new grace counts at once, for past ends too, and nothing is announced twice.
+   * Changes settings of a project. What is not in the body stays as it is. A new time zone moves no end date.
+   * A new grace counts at once, for past ends too, and nothing is announced twice.
    */
   update: {
     method: "PATCH",

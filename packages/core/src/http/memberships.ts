@@ -129,7 +129,7 @@ export const makeMembershipOperations = Effect.fnUntraced(function* (maxBodyByte
 
     history: perform(history, maxBodyBytes, (search) =>
       Effect.map(acts.searchHistory(search), (page) =>
-        auditReply(page, (row) => (isOfMembership(row) ? [auditChangeData(row)] : [])),
+        auditReply(page, page.rows.filter(isOfMembership).map(auditChangeData)),
       ),
     ),
   }) satisfies OperationsOn<"memberships">

@@ -41,23 +41,18 @@ const snakeCase = (name: string): string =>
   name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
 /** Returns a row with the changed member or other subject. */
-const auditRowData = (row: AuditRow) => [
-  {
-    ...auditChangeData(row),
-    user_id: row.userId ?? null,
-    subject: row.subject ?? null,
-    changes: row.changes.map(({ field, from, to }) => ({ field: snakeCase(field), from, to })),
-  },
-]
+const auditRowData = (row: AuditRow) => ({
+  ...auditChangeData(row),
+  user_id: row.userId ?? null,
+  subject: row.subject ?? null,
+  changes: row.changes.map(({ field, from, to }) => ({ field: snakeCase(field), from, to })),
+})
 
 /** Makes the response for a page from a search. */
 export const auditReply = <Data extends object>(
-  { next, rows }: AuditPage,
-  dataOf: (row: AuditRow) => ReadonlyArray<Data>,
-) => {
-  const data = rows.flatMap(dataOf)
-  return { total: data.length, next: next ?? null, data }
-}
+  { next }: Pick<AuditPage, "next">,
+  data: ReadonlyArray<Data>,
+) => ({ total: data.length, next: next ?? null, data })
 
 const listed = ({ id, memberships, webhooks }: ProjectSummary) => ({ id, memberships, webhooks })
 
@@ -117,7 +112,9 @@ export const makeProjectOperations = Effect.fnUntraced(function* (maxBodyBytes: 
     ),
 
     audit: perform(audit, maxBodyBytes, (search) =>
-      Effect.map(acts.searchHistory(search), (page) => auditReply(page, auditRowData)),
+      Effect.map(acts.searchHistory(search), (page) =>
+        auditReply(page, page.rows.map(auditRowData)),
+      ),
     ),
 
     activity: perform(activity, maxBodyBytes, (project) =>
@@ -138,7 +135,7 @@ export const makeAuditOperations = Effect.fnUntraced(function* (maxBodyBytes: nu
 
   const list = perform(auditOperations.list, maxBodyBytes, (search) =>
     Effect.map(acts.searchHistory({ ...search, projectId: undefined, userId: undefined }), (page) =>
-      auditReply(page, auditRowData),
+      auditReply(page, page.rows.map(auditRowData)),
     ),
   )
 

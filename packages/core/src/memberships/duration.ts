@@ -112,6 +112,10 @@ export const fixedMillis = (duration: DurationText): Millis | undefined => {
   return months === 0 && fixed <= longest ? Millis(fixed) : undefined
 }
 
+/** Converts a given duration to milliseconds, as `fixedMillis` does; `undefined` if it is none. */
+export const parseFixedMillis = (given: unknown): Millis | undefined =>
+  typeof given === "string" && DurationText.is(given) ? fixedMillis(given) : undefined
+
 /** Formats whole seconds, in milliseconds, as a duration in days, hours, minutes and seconds. */
 export const formatDuration = (millis: Millis): string => {
   const part = (unit: number, of: number, letter: string): string => {

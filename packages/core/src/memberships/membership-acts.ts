@@ -224,19 +224,18 @@ const makeChanges = Effect.fnUntraced(function* (settings: MembershipsSettings) 
         return yield* invalidArgument("userId", settings.userIds.expected)
       }
       const { at } = context
-      const isInstant = membership.through === undefined
-      // The response depends on the project's settings only then.
+      const inDays = membership.through !== undefined
+      // Where the date is still to come, the response does not depend on the project's settings.
       const { grace, timeZone } =
-        isInstant && membership.endDate > at
-          ? defaultProjectSettings
-          : yield* store.findProject(projectId)
-      const { endDate, inDays } = isInstant
-        ? { endDate: membership.endDate, inDays: false }
-        : yield* Effect.gen(function* () {
-            const { through, timeZone: given } = membership
-            const zone = given ?? (yield* Effect.fromResult(knownZone(timeZone)))
-            return { endDate: endOfDay(through, zone), inDays: true }
-          })
+        inDays || membership.endDate <= at
+          ? yield* store.findProject(projectId)
+          : defaultProjectSettings
+      const endDate = inDays
+        ? endOfDay(
+            membership.through,
+            membership.timeZone ?? (yield* Effect.fromResult(knownZone(timeZone))),
+          )
+        : membership.endDate
       const event = changeEvent(services, { ...context, ...membership }, knownEventTypes.granted, {
         project_id: projectId,
         user_id: userId,

@@ -123,8 +123,8 @@ export const graceEnd = ({ endDate, grace }: Lasting): EndDate =>
   EndDate(Math.min(endDate + grace, lastEndDate))
 
 /** Returns when a membership's grace is over; `undefined` unless it has ended, and is still active. */
-const graceUntilAt = ({ endDate, grace }: Lasting, at: number): EndDate | undefined =>
-  endDate <= at && endDate + grace > at ? graceEnd({ endDate, grace }) : undefined
+const graceUntilAt = (lasting: Lasting, at: number): EndDate | undefined =>
+  lasting.endDate <= at && stateAt(lasting, at) === "active" ? graceEnd(lasting) : undefined
 
 /** A membership, and whether it had expired when it was read. */
 export interface CurrentMembership extends MembershipEnd {

@@ -1,14 +1,12 @@
 /** A project's settings, which an operator can change. */
 
-import * as Result from "effect/Result"
 import * as Struct from "effect/Struct"
 import type { FieldChange } from "../base/change-context.ts"
-import { InvalidInput } from "../base/errors.ts"
 import * as Setting from "../base/setting.ts"
 import { Millis } from "../base/time.ts"
 import { branded } from "../base/values.ts"
 import { type TimeZone, utc } from "./calendar.ts"
-import { DurationText, fixedMillis, formatDuration } from "./duration.ts"
+import { formatDuration, parseFixedMillis } from "./duration.ts"
 
 /** A project's settings. */
 export interface ProjectSettings {
@@ -27,28 +25,14 @@ const graceFormat =
   "a duration in weeks, days, hours, minutes and seconds of at most 90 days, such as P7D, or null for none"
 
 const parseGrace = (given: unknown): Millis | undefined => {
-  if (given === null) return noGrace
-  const millis =
-    typeof given === "string" && DurationText.is(given) ? fixedMillis(given) : undefined
+  const millis = given === null ? noGrace : parseFixedMillis(given)
   return millis !== undefined && millis <= longestGrace ? millis : undefined
 }
 
-const graceFromHost: Setting.Setting<string | null, Millis> = {
-  expected: graceFormat,
-  read: (given, field) => {
-    const grace = parseGrace(given)
-    return grace === undefined
-      ? Result.fail(new InvalidInput({ field, problem: `must be ${graceFormat}` }))
-      : Result.succeed(grace)
-  },
-}
-
 /** Grace, as a duration without years and months; `null` for none. */
-export const graceSetting = Setting.bySource(
-  graceFromHost,
-  Setting.inJson(Setting.custom<string | null, Millis>(graceFormat, parseGrace), {
-    anyOf: [{ type: "string" }, { const: null }],
-  }),
+export const graceSetting = Setting.inJson(
+  Setting.custom<string | null, Millis>(graceFormat, parseGrace),
+  { anyOf: [{ type: "string" }, { const: null }] },
 )
 
 /** Formats grace for a response: `null` for none. */

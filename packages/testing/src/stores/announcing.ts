@@ -35,7 +35,7 @@ export const inDays = (days: number): Effect.Effect<EndDate> =>
   Effect.map(currentUnixMillis, (now) => EndDate(now + days * dayMillis))
 
 /** A membership store with announcements, and the tests' longer steps. */
-interface Announcing {
+export interface Announcing {
   readonly store: MembershipStore["Service"]
   readonly expiry: ExpiryStore
   readonly judge: DecideAnnouncement
