@@ -441,7 +441,8 @@ const announcements: Invariant = {
         const earlier = announced.get(userId)
         const isSame = earlier?.date === date
         if (isSame && announcing.indexOf(earlier?.type ?? "") >= order) wrong.push(`${what} again`)
-        // Sweeps come once a second, if nothing is wrong.
+        // Something that is due is found in this time if nothing fails.
+        const sweepMillis = run.longestPause + commitMillis
         const isLong =
           graceMillis > sweepMillis && graceSince(run, change) < (date ?? 0) - sweepMillis
         const wasSetBefore = setAt < (date ?? 0) - sweepMillis
@@ -470,9 +471,6 @@ const commitMillis = 1000
 
 // Something that is due is found in this time.
 const foundMillis = 310_000
-
-// Something that is due is found in this time if nothing fails.
-const sweepMillis = 2000
 
 const overdue = "membership.overdue"
 

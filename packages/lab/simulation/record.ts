@@ -154,6 +154,8 @@ export interface Notes {
   readonly deaths: Array<string>
   /** Since when ends are announced, by the store's clock, as it tells each process. */
   readonly watchedSince: Array<number>
+  /** The longest pause between two looks for what is due, if nothing fails. */
+  longestPause: number
   /** When something went wrong: a store's call failed, a process crashed, a clock was set. */
   readonly troubles: Array<number>
 }
@@ -173,6 +175,7 @@ export const makeNotes = (): Notes => ({
   waits: [],
   deaths: [],
   watchedSince: [],
+  longestPause: 1000,
   troubles: [],
 })
 

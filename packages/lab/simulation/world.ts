@@ -174,6 +174,7 @@ export const makeWorld = (
 ): World => {
   const choose = random(seed, "world")
   const loop = makeLoop(choose, database && databasePause)
+  if (database !== undefined) notes.longestPause = databasePause
   const told: Array<Told> = []
   let isHealed = false
   let isServerUp = true
