@@ -1,4 +1,4 @@
-/** Branded values: project and API key ids, UUIDs, and how own properties are read. */
+/** Branded values: project and API key ids, UUIDs, how own properties are read, and what must hold of values. */
 
 import type { Branded } from "effect/Brand"
 import { TaggedError } from "./tagged-error.ts"
@@ -164,3 +164,15 @@ const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{1
 
 /** Tells whether text is a UUID in lower case. */
 export const isUuid = (text: string): boolean => uuidPattern.test(text)
+
+/**
+ * Throws an `Error` if a condition is violated that every caller must uphold.
+ *
+ * Call it in code that runs in an Effect, where the error becomes a defect. In a timer, a microtask or a fiber
+ * observer, it would end the process.
+ *
+ * @param message - what was wrong; a constant, because the assertion must cost nothing if it holds
+ */
+export const invariant: (holds: boolean, message: string) => asserts holds = (holds, message) => {
+  if (!holds) throw new Error(message)
+}

@@ -3,7 +3,7 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import type { ErrorReporter } from "../base/faults.ts"
-import { invariant } from "../base/invariant.ts"
+import { invariant } from "../base/values.ts"
 
 /** The most who may wait. */
 export interface ConnectionLimits {

@@ -4,9 +4,8 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import { ErrorReporter, makeOutageReporter } from "../base/faults.ts"
-import { invariant } from "../base/invariant.ts"
 import { sleepPoll } from "../base/time.ts"
-import type { ProjectId } from "../base/values.ts"
+import { type ProjectId, invariant } from "../base/values.ts"
 import type {
   FeedCursor,
   FeedEvent,

@@ -2,9 +2,8 @@
 
 import type { Mutable } from "effect/Types"
 import { type RoundRobin, makeRoundRobin } from "../base/collections.ts"
-import { invariant } from "../base/invariant.ts"
 import { type Micros, type Millis, type Moment, toMicros } from "../base/time.ts"
-import type { ProjectId } from "../base/values.ts"
+import { type ProjectId, invariant } from "../base/values.ts"
 import { takeToken, waitMicros } from "../limits/buckets.ts"
 import {
   clampConcurrency,

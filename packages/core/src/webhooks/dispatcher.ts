@@ -10,11 +10,10 @@ import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import type { InvalidInput, StoreUnavailable } from "../base/errors.ts"
 import { ErrorReporter, type OutageReporter, makeOutageReporter } from "../base/faults.ts"
-import { invariant } from "../base/invariant.ts"
 import { ProjectDeletions } from "../base/project-deletions.ts"
 import * as Setting from "../base/setting.ts"
 import { readMonotonicMillis } from "../base/time.ts"
-import type { ProjectId } from "../base/values.ts"
+import { type ProjectId, invariant } from "../base/values.ts"
 import { type AttemptRules, attemptDelivery, leaseMillis, releaseClaim } from "./attempt.ts"
 import {
   type ClaimCount,

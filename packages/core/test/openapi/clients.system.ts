@@ -55,7 +55,7 @@ it("of openapi-typescript", async () => {
       import type { components, operations } from "./types"
       type Extend = operations["memberships.extend"]
       export const body: Extend["requestBody"]["content"]["application/json"] = { extend: 0 }
-      export const endOf = (of: components["schemas"]["Membership"]): string => of.end_date
+      export const endOf = (of: components["schemas"]["Membership"]): string | null => of.end_date
       // @ts-expect-error – the date is no date
       export const wrong: typeof body = { extend: false }
     `),

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { describe, expect, it } from "vitest"
-import { invariant } from "../../src/base/invariant.ts"
+import { invariant } from "../../src/base/values.ts"
 
 /** Narrows a type, as a caller does. */
 const lengthOf = (text: string | undefined): number => {
