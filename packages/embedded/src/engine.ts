@@ -212,7 +212,10 @@ export const openEngine = async (folder: Folder, isDurable: boolean): Promise<En
     checkFiles,
     close: async () => {
       // To close a database is to write to it.
-      if (isOurs()) await database.close()
+      if (!isOurs()) return
+      // A session that ends later has something to roll back, and a closed PGlite would loop forever.
+      isStopped = true
+      await database.close()
     },
   }
 }

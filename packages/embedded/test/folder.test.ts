@@ -5,6 +5,7 @@ import { join } from "node:path"
 import { PGlite } from "@electric-sql/pglite"
 import { createTenure } from "@tenure/core"
 import { describe, expect, it, onTestFinished } from "vitest"
+import { openEngine } from "../src/engine.ts"
 import { folderUnusable, lockFolder } from "../src/folder.ts"
 import { embedded } from "../src/index.ts"
 import { folderWithDatabase, temporaryFolder } from "./folders.ts"
@@ -28,6 +29,18 @@ describe("a folder", () => {
     const path = join(temporaryFolder(), "a", "b")
     const folder = await lockFolder(path)
     expect(folder.path).toBe(path)
+    folder.release()
+  })
+
+  it("has a database that refuses the statements of sessions that end after it", async () => {
+    const folder = await lockFolder(await folderWithDatabase())
+    const engine = await openEngine(folder, false)
+    const rollBack = () => engine.run(Buffer.from("Q\0\0\0\rROLLBACK\0"), () => undefined)
+    await rollBack()
+    const closed = engine.close()
+    await expect(rollBack()).rejects.toThrow("The database has stopped")
+    await closed
+    await expect(rollBack()).rejects.toThrow("The database has stopped")
     folder.release()
   })
 
