@@ -120,14 +120,15 @@ export {
 export {
   type Announcement,
   type AnnouncementOutcome,
+  type DateOrigin,
   type DecideAnnouncement,
   type DueMembership,
   type OwnEndDate,
   type TimedBulkExtension,
   changeTime,
-  dateSetAt,
   expiredLead,
   type LastAnnouncement,
+  dateOrigin,
 } from "./memberships/expiry.ts"
 export {
   EndDateConflict,

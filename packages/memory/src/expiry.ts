@@ -64,12 +64,16 @@ export const makeMemoryExpiryStore = (state: State): ExpiryStore => {
     const { project, userId } = member
     const endDate = project.members.get(userId)
     const watched = project.members.watched(userId)
-    const dateSetAt = project.members.dateSetAt(userId)
-    if (endDate === undefined || watched === undefined || dateSetAt === undefined) return undefined
+    const origin = project.members.dateOrigin(userId)
+    if (endDate === undefined || watched === undefined || origin === undefined) return undefined
     if (isLongOver(member, watched, endDate)) return undefined
     const { announced } = watched
-    const { grace } = project.settings
-    const candidate = { projectId: project.id, userId, endDate, grace, dateSetAt, announced }
+    const {
+      graceSetAt,
+      id: projectId,
+      settings: { grace },
+    } = project
+    const candidate = { projectId, userId, endDate, grace, graceSetAt, ...origin, announced }
     const { alarm, announcement } = decide(candidate, now.unix)
     state.alarms.set(project, userId, alarm)
     if (announcement === undefined) return undefined

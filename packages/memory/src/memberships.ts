@@ -199,9 +199,10 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
   const setDate = (
     project: Project,
     { endDate, inDays = false, keptDay, metadata, userId }: DatedMembership,
-    at: number,
+    dateSetAt: number,
+    isSetWithOthers = false,
   ): void => {
-    project.members.set(userId, { endDate, inDays, keptDay }, at)
+    project.members.set(userId, { endDate, inDays, keptDay }, { dateSetAt, isSetWithOthers })
     const member = project.members.watched(userId)
     if (member !== undefined && metadata !== undefined) member.metadata = metadataJson(metadata)
     state.alarms.arm(project, userId, endDate)
@@ -217,7 +218,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
   ): void => {
     const { endDate, userId } = dated
     const from = project.members.get(userId)
-    setDate(project, dated, changeTime(changed.at, now.unix))
+    setDate(project, dated, changeTime(changed.at, now.unix), action === "imported")
     audit(project, changed, { action, userId, from, to: endDate })
   }
 
@@ -321,6 +322,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
             // By the former grace, they were over before.
             const shortened = Math.max(0, project.settings.grace - settings.grace)
             state.alarms.armAll(project, undefined, now.unix - shortened)
+            project.graceSetAt = now.unix
           }
           project.settings = settings
           if (changes.length > 0) {

@@ -14,6 +14,7 @@ import {
   type BulkExtensionRecord,
   type BulkPreview,
   type DateForm,
+  type DateOrigin,
   type DatedMembership,
   EndDate,
   type EventId,
@@ -32,7 +33,7 @@ import {
   composeAdjustments,
   composeLog,
   composeWith,
-  dateSetAt,
+  dateOrigin,
   defaultProjectSettings,
   effectiveEndDate,
   effectiveForm,
@@ -70,10 +71,10 @@ export interface Members {
   readonly get: (userId: UserId) => EndDate | undefined
   /** Returns how a member's current end date was given. */
   readonly form: (userId: UserId) => DateForm
-  /** Sets a member's end date, at a time. */
-  readonly set: (userId: UserId, end: FormedEndDate, at: number) => void
-  /** Returns when a member got its current end date. */
-  readonly dateSetAt: (userId: UserId) => number | undefined
+  /** Sets a member's end date, alone or with others. */
+  readonly set: (userId: UserId, end: FormedEndDate, origin: DateOrigin) => void
+  /** Returns when and by what a member got its current end date. */
+  readonly dateOrigin: (userId: UserId) => DateOrigin | undefined
   /** Returns a member's fields other than the end date, to change in place. */
   readonly watched: (userId: UserId) => Watched | undefined
   /** Extends all members, in constant time. */
@@ -114,6 +115,8 @@ interface Member extends Watched {
   order: number
   /** As that of an `OwnEndDate`. */
   setAt: number
+  /** As that of an `OwnEndDate`. */
+  isSetWithOthers: boolean
 }
 
 /** When a bulk extension last changed dates. */
@@ -174,7 +177,9 @@ const makeMembers = (): Members => {
     const oldest = composeLog(settled)
     for (const member of members.values()) {
       if (member.order < order) {
-        member.setAt = dateSetAt(settled, member)
+        const { dateSetAt, isSetWithOthers } = dateOrigin(settled, member)
+        member.setAt = dateSetAt
+        member.isSetWithOthers = isSetWithOthers
         const { inDays, keptDay } = effectiveForm(oldest, member)
         member.endDate = effectiveEndDate(oldest, member)
         member.inDays = inDays
@@ -212,7 +217,7 @@ const makeMembers = (): Members => {
       const member = members.get(userId)
       return member === undefined ? instantForm : effectiveForm(composed, member)
     },
-    set: (userId, { endDate, inDays, keptDay }, at) => {
+    set: (userId, { endDate, inDays, keptDay }, { dateSetAt, isSetWithOthers }) => {
       const bulkOrder = log.at(-1)?.order ?? -Infinity
       lastOwn = ++changes
       const member = members.get(userId)
@@ -222,7 +227,8 @@ const makeMembers = (): Members => {
           inDays,
           keptDay,
           order: lastOwn,
-          setAt: at,
+          setAt: dateSetAt,
+          isSetWithOthers,
           announced: undefined,
           alarm: undefined,
           metadata: "{}",
@@ -230,16 +236,19 @@ const makeMembers = (): Members => {
         sorted = undefined
       } else {
         // The same date again is no new one.
-        if (member.endDate !== endDate || member.order < bulkOrder) member.setAt = at
+        if (member.endDate !== endDate || member.order < bulkOrder) {
+          member.setAt = dateSetAt
+          member.isSetWithOthers = isSetWithOthers
+        }
         member.endDate = endDate
         member.inDays = inDays
         member.keptDay = keptDay
         member.order = lastOwn
       }
     },
-    dateSetAt: (userId) => {
+    dateOrigin: (userId) => {
       const member = members.get(userId)
-      return member && dateSetAt(log, member)
+      return member && dateOrigin(log, member)
     },
     watched: (userId) => members.get(userId),
     extendAll: (id, change, at) => {
@@ -306,6 +315,8 @@ export interface Project {
   readonly webhooks: Map<WebhookId, StoredWebhook>
   readonly history: AuditTrail
   settings: ProjectSettings
+  /** When the grace was set, in milliseconds since the epoch; `undefined` if it never was. */
+  graceSetAt: number | undefined
   /** The bulk extensions, as far as they are kept. Those that can be undone are also in the log of the members. */
   readonly bulkExtensions: Ring<BulkExtensionRecord>
   /** When a bulk extension was last made or undone, in milliseconds since the epoch. */
@@ -330,6 +341,7 @@ export const makeProject = (id: ProjectId, history: AuditTrail): Project => ({
   webhooks: new Map(),
   history,
   settings: defaultProjectSettings,
+  graceSetAt: undefined,
   bulkExtensions: makeRing(maxListed),
   bulkChangedAt: -Infinity,
   bulkUnseenSince: undefined,

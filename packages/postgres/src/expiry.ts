@@ -11,7 +11,7 @@ import {
   UserId,
   type TimedBulkExtension,
   completeEvent,
-  dateSetAt,
+  dateOrigin,
   expiredLead,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
@@ -62,7 +62,8 @@ const columns = (schema: string): string => `
   p.id AS project_id, m.project_number, m.user_id, ${millisOf(effectiveEndDateSql(schema))} AS end_date,
   ${millisOf("m.announced_end")} AS announced_end, m.announced_lead_seconds,
   ${millisOf("m.end_date")} AS own_date, m.seq AS own_seq, ${millisOf("m.date_set_at")} AS own_set_at,
-  m.seq < p.bulk_seq AS follows_bulk, p.grace_seconds,
+  (m.set_with_others_at = m.date_set_at) IS TRUE AS set_with_others, m.seq < p.bulk_seq AS follows_bulk,
+  p.grace_seconds, ${millisOf("p.grace_set_at")} AS grace_set_at,
   m.xmin::text AS version, ${millisOf("statement_timestamp()")} AS now`
 
 /**
@@ -200,6 +201,8 @@ interface DueRow extends Pick<SettingsRow, "grace_seconds"> {
   readonly own_date: Integer
   readonly own_seq: Integer
   readonly own_set_at: Integer
+  readonly set_with_others: boolean
+  readonly grace_set_at: Integer | null
   /** Whether there was a bulk extension since then. */
   readonly follows_bulk: boolean
   /** Changes whenever the row does. */
@@ -214,10 +217,12 @@ const toCandidate = (
     announced_lead_seconds,
     end_date,
     grace_seconds,
+    grace_set_at,
     own_date,
     own_seq,
     own_set_at,
     project_id,
+    set_with_others: isSetWithOthers,
     user_id,
   }: DueRow,
   log: ReadonlyArray<TimedBulkExtension>,
@@ -226,10 +231,12 @@ const toCandidate = (
   userId: UserId(user_id),
   endDate: EndDate(Number(end_date)),
   grace: toGrace({ grace_seconds }),
-  dateSetAt: dateSetAt(log, {
+  graceSetAt: toMillis(grace_set_at),
+  ...dateOrigin(log, {
     endDate: EndDate(Number(own_date)),
     order: Number(own_seq),
     setAt: Number(own_set_at),
+    isSetWithOthers,
   }),
   announced:
     announced_end === null || announced_lead_seconds === null

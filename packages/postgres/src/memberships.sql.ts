@@ -36,6 +36,7 @@ import {
   changeParams,
   changeTimeSql,
   dateSetAtSql,
+  isSameDateSql,
   effectiveDateLocked,
   effectiveFormLocked,
   effectiveEndDateSql,
@@ -157,11 +158,15 @@ export const updateEndingColumns = (schema: string, seq: string, endDate: string
   return `ending_generation = ${generation}, ending_lower_bound = ${lowerBound}`
 }
 
-/** Inserts the memberships in `asked`. The parameter is that of `grantedRows`. */
-const insertedRows = (schema: string, seq: string): string => `
-    INSERT INTO ${schema}.memberships AS m (project_number, user_id, end_date, in_days, kept_day, date_set_at, seq, next_check_at, ending_generation, ending_lower_bound, metadata)
+/** An expression over the locked project `p` of a membership `m`. */
+const inLockedProject = (expression: string): string =>
+  `(SELECT ${expression} FROM project p WHERE p.number = m.project_number)`
+
+/** Inserts the memberships in `asked`. The parameters are those of `grantedRows`. */
+const insertedRows = (schema: string, seq: string, isOfMany = false): string => `
+    INSERT INTO ${schema}.memberships AS m (project_number, user_id, end_date, in_days, kept_day, date_set_at, seq, next_check_at, ending_generation, ending_lower_bound, metadata${isOfMany ? ", set_with_others_at" : ""})
     SELECT p.number, a.user_id, a.to_date, a.in_days, a.kept_day, ${changeTimeSql("a.at")}, ${seq}, ${nextCheckOf(schema, "a.to_date")}, ${newEndingColumns("a.to_date")},
-           a.metadata
+           a.metadata${isOfMany ? `, ${changeTimeSql("a.at")}` : ""}
     FROM asked a
     JOIN project p ON p.id = a.project_id
     ORDER BY p.id, a.user_id COLLATE "C"
@@ -173,24 +178,32 @@ const insertedRows = (schema: string, seq: string): string => `
  *
  * @param seq - an expression for the `seq` that new memberships in a project `p` get, greater than the
  *   project's
+ * @param isOfMany - whether this is a change of many
  */
-const grantedRows = (schema: string, seq: string): string => `
-  granted AS (${insertedRows(schema, seq)}
+const grantedRows = (schema: string, seq: string, isOfMany = false): string => {
+  const isSame = isSameDateSql({
+    endDate: "excluded.end_date",
+    bulkSeq: inLockedProject("p.bulk_seq"),
+  })
+  return `
+  granted AS (${insertedRows(schema, seq, isOfMany)}
     SET end_date = excluded.end_date, in_days = excluded.in_days, kept_day = excluded.kept_day,
-        date_set_at = ${dateSetAtSql({
-          endDate: "excluded.end_date",
-          at: "excluded.date_set_at",
-          bulkSeq: "(SELECT p.bulk_seq FROM project p WHERE p.number = m.project_number)",
-        })},
+        date_set_at = CASE WHEN ${isSame} THEN m.date_set_at ELSE excluded.date_set_at END,${
+          isOfMany
+            ? `
+        set_with_others_at = CASE WHEN ${isSame} THEN m.set_with_others_at ELSE excluded.set_with_others_at END,`
+            : ""
+        }
         seq = greatest(${lastSeq} + 1, excluded.seq),
         next_check_at = least(m.next_check_at, excluded.next_check_at),
         metadata = coalesce(excluded.metadata, m.metadata),
         ${updateEndingColumns(schema, "excluded.ending_generation", "excluded.ending_lower_bound")},
         previous_end_date =
-          (SELECT ${effectiveDateLocked(schema)} FROM project p WHERE p.number = m.project_number)
+          ${inLockedProject(effectiveDateLocked(schema))}
     RETURNING m.project_number, user_id, (xmax = 0) AS is_new, seq, previous_end_date AS from_date,
               end_date AS to_date, metadata
   )`
+}
 
 /** The common table expression `audited`, as in `auditRowsAs`, with one action. */
 const auditRows = (schema: string, source: string, action: AuditAction): string =>
@@ -519,10 +532,6 @@ export const grant = (schema: string, idempotency: KeyClauseOfEach): string => `
   SELECT n::integer, seq, metadata, (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed
 `
 
-/** An expression over the locked project `p` of a membership `m`. */
-const inLockedProject = (expression: string): string =>
-  `(SELECT ${expression} FROM project p WHERE p.number = m.project_number)`
-
 /**
  * Creates memberships for users without one. Returns a row where the project exists: the position, from 1,
  * the number of deliveries and, if the user has a membership, that membership.
@@ -578,7 +587,7 @@ export const importAll = (schema: string, idempotency: KeyClause): string => `
     WITH ORDINALITY AS a (user_id, to_date, metadata, in_days, kept_day, n)
   ),
   ${lockedProject(schema, idempotency.condition)},
-  ${grantedRows(schema, nextSequenceRound("p.seq"))},
+  ${grantedRows(schema, nextSequenceRound("p.seq"), true)},
   counted AS (
     UPDATE ${schema}.projects p
     SET membership_count = p.membership_count + (SELECT count(*) FROM granted WHERE is_new), seq = ${nextSequenceRound("p.seq")}

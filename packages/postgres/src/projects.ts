@@ -94,6 +94,7 @@ const updateProject = (schema: string, idempotency: KeyClause): string => {
   WITH changed AS (
     UPDATE ${schema}.projects p
     SET time_zone = $3::text, grace_seconds = $10::integer,
+        grace_set_at = CASE WHEN $10::integer <> p.grace_seconds THEN statement_timestamp() ELSE p.grace_set_at END,
         -- Memberships may have expired by a shorter grace, and may be active again by a longer one. The pass takes
         -- those for over before that were so by the grace until now.
         next_check_at = CASE WHEN ${isArmed} THEN '-infinity' ELSE p.next_check_at END,

@@ -10,7 +10,7 @@ import { round } from "../src/sql/clauses.ts"
 import { countRows, during, endingPages, sql, testsOn, valueOf } from "./harness.ts"
 
 const schema = "bulk_extensions"
-const { change, in2027, in2028, in2029, p1, u1, u3 } = Fixture
+const { change, in2027, in2028, in2029, p1, u1, u2, u3 } = Fixture
 const test = testsOn(schema)
 
 type Store = MembershipStore["Service"]
@@ -209,5 +209,20 @@ describe("settling bulk extensions", () => {
     })
     yield* undo(store, all[0]?.id)
     expect((yield* seen).dates).toHaveLength(members)
+  })
+
+  test("keeps with each member whether a change of many has set its date", function* (store) {
+    const setWithOthers = countRows(
+      `${schema}.memberships WHERE user_id IN ('${u1}', '${u2}') AND set_with_others_at = date_set_at`,
+    )
+    yield* store.grant({ ...change(p1), userId: u2, endDate: in2029 })
+    for (let count = 0; count < 70; count++) {
+      yield* store.grant({ ...change(p1), userId: u3, endDate: in2027 })
+      yield* setAll(store, in2028, "neverShorten")
+    }
+    expect(yield* setWithOthers).toBe(0)
+    yield* settleAll
+    expect((yield* store.find(p1, u1)).endDate).toBe(in2028)
+    expect(yield* setWithOthers).toBe(1)
   })
 })

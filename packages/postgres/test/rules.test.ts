@@ -438,6 +438,8 @@ test("the first check of a membership", () =>
       projectId,
       userId: UserId("7"),
       dateSetAt: -Infinity,
+      isSetWithOthers: false,
+      graceSetAt: undefined,
       announced: undefined,
       grace: Millis(0),
     }

@@ -37,6 +37,14 @@ export const expiryRules = Setting.object({
    * (`"send"`), or not (`"skip"`). One that is late by an outage or a new option is sent in either case. Default: `"skip"`.
    */
   late: Setting.withDefault(Setting.oneOf(["skip", "send"]), "skip"),
+  /**
+   * How long what a change of many sets off is held, so that an undo takes it back: a bulk extension, its undo, an import, and
+   * a new grace. At most a day; 0 for none. Default: `"10 minutes"`.
+   */
+  holdAfterBulk: Setting.withDefault(
+    Setting.duration({ least: 0, most: 86_400_000 }),
+    "10 minutes",
+  ),
   /** The maximum number of announcements per second in this process. Default: `2000`. */
   announcementsPerSecond: Setting.withDefault(Setting.integer({ most: 100_000 }), 2000),
 })

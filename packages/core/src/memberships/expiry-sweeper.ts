@@ -48,7 +48,7 @@ const idleMillis = ({ nextDueMillis }: SweepResult): number =>
 /** Has ends watched, then sweeps the store until the scope closes. A running sweep is not interrupted. */
 export const startExpirySweeper = Effect.fnUntraced(function* (
   store: ExpiryStore,
-  { announcementsPerSecond, late, reminders: given }: ExpirySettings,
+  { announcementsPerSecond, holdAfterBulk: hold, late, reminders: given }: ExpirySettings,
 ) {
   const hooks = yield* Hooks
   const clock = yield* Clock.Clock
@@ -99,7 +99,7 @@ export const startExpirySweeper = Effect.fnUntraced(function* (
   const run = Effect.gen(function* () {
     let since = Exit.isSuccess(first) ? first.value : yield* persist(store.watch(leads))
     const step = Effect.suspend(() =>
-      sweep(makeDecideAnnouncement({ leads, since, sendsLate: late === "send" })),
+      sweep(makeDecideAnnouncement({ leads, since, hold, sendsLate: late === "send" })),
     )
     const watchAgain = Effect.suspend(() =>
       Effect.map(persist(store.watch(leads)), (now) => {

@@ -33,6 +33,16 @@ export const changeTime = (asked: number, now: number): number => Math.max(asked
 export interface OwnEndDate extends OrderedEndDate {
   /** As `changeTime` says. */
   readonly setAt: number
+  /** As that of a `DateOrigin`. */
+  readonly isSetWithOthers: boolean
+}
+
+/** The change that gave a member its current end date. */
+export interface DateOrigin {
+  /** When it was made, as `changeTime` says. */
+  readonly dateSetAt: number
+  /** Whether it was a change of many: a bulk extension, its undo, or an import. */
+  readonly isSetWithOthers: boolean
 }
 
 /** A bulk extension in a log, and when it was made and undone. */
@@ -44,12 +54,11 @@ export interface TimedBulkExtension extends LoggedBulkExtension {
 }
 
 /**
- * Returns when a member got its current end date, in milliseconds since the epoch: by its own change, a
- * bulk extension or an undo.
+ * Returns the change that gave a member its current end date: its own, a bulk extension or an undo.
  *
  * @param log - the project's bulk extensions, oldest first
  */
-export const dateSetAt = (log: ReadonlyArray<TimedBulkExtension>, own: OwnEndDate): number => {
+export const dateOrigin = (log: ReadonlyArray<TimedBulkExtension>, own: OwnEndDate): DateOrigin => {
   const later = log.filter(({ order }) => order > own.order)
   const steps = later
     .flatMap((one) => [
@@ -59,29 +68,29 @@ export const dateSetAt = (log: ReadonlyArray<TimedBulkExtension>, own: OwnEndDat
     .toSorted((a, b) => a.time - b.time || Number(a.isUndo) - Number(b.isUndo))
   const active = new Set<TimedBulkExtension>()
   let date = Number(own.endDate)
-  let last = own.setAt
+  let last: DateOrigin = { dateSetAt: own.setAt, isSetWithOthers: own.isSetWithOthers }
   for (const { isUndo, one, time } of steps) {
     if (isUndo) active.delete(one)
     else active.add(one)
     const next = later
       .filter((extension) => active.has(extension))
       .reduce((to, { adjustment }) => adjust(to, adjustment), Number(own.endDate))
-    if (next !== date) last = Math.max(last, time)
+    if (next !== date) last = { dateSetAt: Math.max(last.dateSetAt, time), isSetWithOthers: true }
     date = next
   }
   return last
 }
 
 /** A membership with an announcement possibly due. */
-export interface DueMembership {
+export interface DueMembership extends DateOrigin {
   readonly projectId: ProjectId
   readonly userId: UserId
   /** The effective end date. */
   readonly endDate: EndDate
   /** The project's, in milliseconds. */
   readonly grace: Millis
-  /** When the membership got this date, in milliseconds since the epoch: see `dateSetAt`. */
-  readonly dateSetAt: number
+  /** When the project got this grace, in milliseconds since the epoch; `undefined` if it always had it. */
+  readonly graceSetAt: number | undefined
   /** The last announcement, for this or an earlier end date; `undefined` if there was none. */
   readonly announced: LastAnnouncement | undefined
 }
@@ -94,6 +103,8 @@ export interface AnnouncementRules {
   readonly since: number
   /** Whether reminders are announced whose time had come when their end dates were set. Default: `false`. */
   readonly sendsLate?: boolean
+  /** How long after a change of many what it sets off is announced at the earliest. Default: 0. */
+  readonly hold?: Millis
 }
 
 /** Sorts reminders' leads and removes duplicates. */
@@ -116,37 +127,55 @@ const covers = (last: LastAnnouncement | undefined, { endDate, lead }: LastAnnou
 const isLate = (lead: Millis, { dateSetAt: setAt, endDate }: Candidate): boolean =>
   lead > 0 && endDate - lead <= setAt
 
-type Candidate = Pick<DueMembership, "announced" | "dateSetAt" | "endDate" | "grace">
+type Candidate = Omit<DueMembership, "projectId" | "userId">
 
 /** Returns when an announcement is due, in milliseconds since the epoch. */
 const dueAt = ({ endDate, grace }: Candidate, lead: Millis): number =>
   lead === expiredLead ? endDate + grace : endDate - lead
 
 /**
+ * Returns when an announcement comes at the earliest, if a change of many has set it off: a new grace moves only ends. A
+ * change by a clock that was far ahead holds nothing.
+ */
+const heldUntil = (
+  { dateSetAt: setAt, graceSetAt = -Infinity, isSetWithOthers }: Candidate,
+  lead: Millis,
+  hold: Millis,
+  now: number,
+): number => {
+  const changedAt = Math.max(isSetWithOthers ? setAt : -Infinity, lead > 0 ? -Infinity : graceSetAt)
+  return changedAt > now + hold ? -Infinity : changedAt + hold
+}
+
+/**
  * Decides on a membership's announcement. If several leads are due, only the last counts: the
  * others are late. If its time had come when the end date was set, a reminder is not announced, unless
- * the rules say so. Without grace, the end is not announced apart from the expiry.
+ * the rules say so. Without grace, the end is not announced apart from the expiry. What a change of many
+ * sets off is held for a while, in which it can be undone.
  *
  * @param now - milliseconds since the epoch
  */
 export const decideExpiry = (
-  { leads, sendsLate = false, since }: AnnouncementRules,
+  { hold = Millis(0), leads, sendsLate = false, since }: AnnouncementRules,
   candidate: Candidate,
   now: number,
 ): ExpiryDecision => {
   const { announced: last, endDate, grace } = candidate
   const all = [...leads.filter((lead) => lead > 0 || grace > 0), expiredLead]
+  const opensAt = (lead: Millis) =>
+    Math.max(dueAt(candidate, lead), heldUntil(candidate, lead, hold, now))
   const reached = all.findLast((lead) => dueAt(candidate, lead) <= now)
-  const next = all.find((lead) => dueAt(candidate, lead) > now)
+  const next = all.find((lead) => opensAt(lead) > now)
   const announced =
     reached === undefined ||
+    opensAt(reached) > now ||
     Math.max(endDate, dueAt(candidate, reached)) <= since ||
     (isLate(reached, candidate) && !sendsLate)
       ? undefined
       : { endDate, lead: reached }
   return {
     announced: announced === undefined || covers(last, announced) ? undefined : announced,
-    alarm: next === undefined ? undefined : dueAt(candidate, next),
+    alarm: next === undefined ? undefined : opensAt(next),
   }
 }
 

@@ -535,7 +535,7 @@ export interface SweepResult {
 /**
  * Finds memberships with an announcement due.
  *
- * It keeps three things with each membership: when its date was set (`changeTime`, `dateSetAt`), the
+ * It keeps three things with each membership: when and by what its date was set (`changeTime`, `dateOrigin`), the
  * last announcement, and the next check, the time to decide on the next announcement. A change to the
  * same date keeps the time, if the member's own date holds. The next check may be too early, but never
  * too late: each change to an end date ensures, in the same step, a check at the new date less the

@@ -14,7 +14,7 @@ import {
   type LastAnnouncement,
   type TimedBulkExtension,
   changeTime,
-  dateSetAt,
+  dateOrigin,
   decideExpiry,
   expiredLead,
   makeDecideAnnouncement,
@@ -42,6 +42,15 @@ describe("the leads", () => {
   })
 })
 
+/** A membership without a history. */
+const blank = {
+  dateSetAt: -Infinity,
+  isSetWithOthers: false,
+  announced: undefined,
+  grace: Millis(0),
+  graceSetAt: undefined,
+}
+
 describe("the decision on a membership", () => {
   const decide = (
     leads: ReadonlyArray<Millis>,
@@ -53,12 +62,7 @@ describe("the decision on a membership", () => {
     },
     now: number,
     since = 0,
-  ): ExpiryDecision =>
-    decideExpiry(
-      { leads, since },
-      { dateSetAt: -Infinity, announced: undefined, grace: Millis(0), ...candidate },
-      now,
-    )
+  ): ExpiryDecision => decideExpiry({ leads, since }, { ...blank, ...candidate }, now)
 
   /** What is announced, first to last, and when. */
   const timesOf = (leads: ReadonlyArray<Millis>, endDate: EndDate, grace: Millis) => [
@@ -141,9 +145,71 @@ describe("the decision on a membership", () => {
       decide(leads, { endDate, dateSetAt: setAt }, hour).announced
     expect([announcedIf(hour - 1), announcedIf(hour)]).toEqual([{ endDate, lead: hour }, undefined])
   })
+
+  /** What is announced if it is decided at a time, and then whenever the alarm comes. */
+  const announcedFrom = (decideAt: (now: number, last?: LastAnnouncement) => ExpiryDecision) => {
+    const said: Array<LastAnnouncement & { readonly at: number }> = []
+    return (start: number) => {
+      for (let now: number | undefined = start; now !== undefined;) {
+        const decided = decideAt(now, said.at(-1))
+        if (decided.announced !== undefined) said.push({ ...decided.announced, at: now })
+        if (decided.alarm !== undefined) expect(decided.alarm).toBeGreaterThan(now)
+        now = decided.alarm
+      }
+      return said
+    }
+  }
+
+  it("holds all after a change of many, and then announces as if it looked for the first time", () => {
+    fc.assert(
+      fc.property(allLeads, date, graces, time, lead(0), (leads, endDate, grace, setAt, hold) => {
+        const candidate = { ...blank, endDate, grace, dateSetAt: setAt }
+        const from = (rules: { readonly hold?: Millis }, isSetWithOthers: boolean) =>
+          announcedFrom((now, announced) =>
+            decideExpiry(
+              { leads, since: -1, ...rules },
+              { ...candidate, isSetWithOthers, announced },
+              now,
+            ),
+          )
+        const unheld = from({}, true)(setAt + hold)
+        expect(from({ hold }, true)(setAt)).toEqual(unheld)
+        expect(from({ hold }, false)(setAt)).toEqual(from({}, true)(setAt))
+      }),
+    )
+  })
+
+  it("holds ends after a new grace, and no reminders", () => {
+    fc.assert(
+      fc.property(allLeads, date, graces, time, lead(0), (leads, endDate, grace, at, hold) => {
+        const candidate = { ...blank, endDate, grace, graceSetAt: at }
+        const from = (rules: { readonly hold?: Millis }, start: number) =>
+          announcedFrom((now, announced) =>
+            decideExpiry({ leads, since: -1, ...rules }, { ...candidate, announced }, now),
+          )(start)
+        const unheld = from({}, at)
+        const held = from({ hold }, at)
+        expect(held.filter((one) => one.lead > 0)).toEqual(unheld.filter((one) => one.lead > 0))
+        const ends = from({}, at + hold).filter((one) => one.lead <= 0)
+        expect(held.filter((one) => one.lead <= 0)).toEqual(ends)
+      }),
+    )
+  })
+
+  it("holds nothing for a change by a clock that was far ahead", () => {
+    const rules = { leads: [Millis(0)], since: 0, hold: Millis(hour) }
+    const decidedAt = (dateSetAt: number) =>
+      decideExpiry(
+        rules,
+        { ...blank, endDate: EndDate(hour), dateSetAt, isSetWithOthers: true },
+        10 * hour,
+      )
+    expect(decidedAt(10.5 * hour)).toEqual({ announced: undefined, alarm: 11.5 * hour })
+    expect(decidedAt(12 * hour).announced).toEqual({ endDate: hour, lead: expiredLead })
+  })
 })
 
-describe("the time at which an end date was set", () => {
+describe("the change that set an end date", () => {
   const change = fc.oneof(
     fc.record({ endDate: date, mode: fc.constantFrom("set" as const, "neverShorten" as const) }),
     fc.record({ by: lead(1), mode: fc.constant("extendBy" as const) }),
@@ -152,17 +218,17 @@ describe("the time at which an end date was set", () => {
   /** A project's changes in order: bulk extensions, and undos for earlier ones. */
   const steps = fc.array(fc.oneof(change, fc.nat({ max: 9 })), { maxLength: 12 })
 
-  it("is the later time of the two clocks", () => {
+  it("has the later time of the two clocks", () => {
     expect([changeTime(1, 2), changeTime(2, 1)]).toEqual([2, 2])
   })
 
-  it("is when the current one came about, whatever was made and undone", () => {
+  it("is the one by which the current date came about, whatever was made and undone", () => {
     fc.assert(
       // Undoing a bulk extension from before the member's own date changes nothing.
       fc.property(date, fc.nat({ max: 12 }), steps, (ownDate, since, happening) => {
-        const own = { endDate: ownDate, order: since, setAt: since }
+        const own = { endDate: ownDate, order: since, setAt: since, isSetWithOthers: false }
         let log: ReadonlyArray<TimedBulkExtension> = []
-        let last = { endDate: ownDate, at: since }
+        let last = { endDate: ownDate, dateSetAt: since, isSetWithOthers: false }
         for (const [index, step] of happening.entries()) {
           const at = index + 1
           if (typeof step === "number") {
@@ -177,9 +243,12 @@ describe("the time at which an end date was set", () => {
             ]
           }
           const endDate = effectiveEndDate(composeLog(log), own)
-          if (endDate !== last.endDate) last = { endDate, at }
-          expect(dateSetAt(log, own)).toBe(last.at)
-          expect(dateSetAt(log, { endDate: ownDate, order: at, setAt: at })).toBe(at)
+          if (endDate !== last.endDate) last = { endDate, dateSetAt: at, isSetWithOthers: true }
+          expect({ endDate, ...dateOrigin(log, own) }).toEqual(last)
+          for (const isSetWithOthers of [false, true]) {
+            const again = { endDate: ownDate, order: at, setAt: at, isSetWithOthers }
+            expect(dateOrigin(log, again)).toEqual({ dateSetAt: at, isSetWithOthers })
+          }
         }
       }),
     )
@@ -192,9 +261,7 @@ describe("the event of an announcement", () => {
     projectId: ProjectId("p1"),
     userId: UserId("1001"),
     endDate: EndDate(10 * hour),
-    grace: Millis(0),
-    dateSetAt: 0,
-    announced: undefined,
+    ...blank,
   }
 
   it.each([

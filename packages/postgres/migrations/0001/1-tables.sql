@@ -9,6 +9,7 @@ CREATE TABLE tenure.projects (
   time_zone            text NOT NULL DEFAULT 'UTC',
   -- For how long memberships are still active after their end dates.
   grace_seconds        integer NOT NULL DEFAULT 0,
+  grace_set_at         timestamptz,
   -- How many memberships and webhooks the project has.
   membership_count     bigint NOT NULL DEFAULT 0,
   webhook_count        integer NOT NULL DEFAULT 0,
@@ -45,6 +46,8 @@ CREATE TABLE tenure.memberships (
   -- When end_date was set, by the database's clock or, if that was ahead, the process's. Setting the same
   -- date again keeps it.
   date_set_at            timestamptz NOT NULL DEFAULT statement_timestamp(),
+  -- The same time, if a change of many has set end_date: what sets it for one member need not write this.
+  set_with_others_at     timestamptz,
   -- The end date before the last change, for the statement that audits the change.
   previous_end_date      timestamptz(3),
   -- When to check whether there is something to announce.

@@ -317,6 +317,11 @@ BEGIN
         WHEN m.end_date = tenure.adjusted_end_date(m.end_date, additions[p.place], minimums[p.place]) THEN m.date_set_at
         ELSE greatest(m.date_set_at, times[p.place])
       END,
+      set_with_others_at = CASE
+        WHEN m.end_date = tenure.adjusted_end_date(m.end_date, additions[p.place], minimums[p.place])
+        THEN m.set_with_others_at
+        ELSE greatest(m.date_set_at, times[p.place])
+      END,
       ending_lower_bound = tenure.adjusted_end_date(m.ending_lower_bound, additions[p.place], minimums[p.place]),
       ending_generation = CASE WHEN m.ending_generation < 0 THEN -1 - newest.seq
                           WHEN m.ending_generation IS NOT NULL THEN newest.seq END,

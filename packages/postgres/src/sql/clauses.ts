@@ -45,21 +45,28 @@ export const nextCheckOf = (schema: string, endDate: string): string =>
 export const changeTimeSql = (at: string): string => `greatest(${at}, statement_timestamp())`
 
 /**
- * An expression for `date_set_at` when a membership `m` gets an end date. If its own date applies and is the
- * same, the date was set before.
+ * Whether the own date of a membership `m` applies, and is the same as another: then it was set before.
+ *
+ * @param change - expressions for the date and the project's bulk_seq
+ */
+export const isSameDateSql = ({
+  bulkSeq,
+  endDate,
+}: {
+  readonly bulkSeq: string
+  readonly endDate: string
+}): string => `m.end_date = ${endDate} AND m.seq >= ${bulkSeq}`
+
+/**
+ * An expression for `date_set_at` when a membership `m` gets an end date.
  *
  * @param change - expressions for the date, the time of the change, and the project's bulk_seq
  */
 export const dateSetAtSql = ({
   at,
-  bulkSeq,
-  endDate,
-}: {
-  readonly at: string
-  readonly bulkSeq: string
-  readonly endDate: string
-}): string =>
-  `CASE WHEN m.end_date = ${endDate} AND m.seq >= ${bulkSeq} THEN m.date_set_at ELSE ${changeTimeSql(at)} END`
+  ...change
+}: Parameters<typeof isSameDateSql>[0] & { readonly at: string }): string =>
+  `CASE WHEN ${isSameDateSql(change)} THEN m.date_set_at ELSE ${changeTimeSql(at)} END`
 
 /** Whether a webhook `w` receives a project's events with a type. Takes two expressions. */
 export const receives = (project: string, type: string): string =>

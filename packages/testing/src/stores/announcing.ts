@@ -56,7 +56,7 @@ export interface Announcing {
 /** An announcement: `user` has ended, or ends within the reminder's days. */
 export type Announced = readonly [type: string, user: string, reminderDays?: number]
 
-const announcedBy = ({ body, type }: Event): Announced => {
+export const announcedBy = ({ body, type }: Event): Announced => {
   const { data }: { readonly data: { readonly user_id: string; readonly reminder?: number } } =
     JSON.parse(body)
   return data.reminder === undefined

@@ -19,6 +19,7 @@ import {
 } from "./announcing.ts"
 import { countDays, dayChanges } from "./days.ts"
 import type { StoreTests } from "./declare.ts"
+import { holdingTests } from "./holding.ts"
 import { addWebhook, dayMillis, firstOf, idsOf, together } from "./steps.ts"
 
 const users = Array.from({ length: 23 }, (_, index) => UserId(String(5000 + index)))
@@ -357,6 +358,7 @@ export const expirySuite = (on: StoreTests): void => {
     })
   }
   announcingTests(on)
+  holdingTests(on)
   announcingModelTests(on)
 }
 

@@ -122,6 +122,21 @@ export const wrongMembershipStores = wrongStores("MembershipStore", MembershipSt
         (judge) => (candidate, now) => judge({ ...candidate, announced: undefined }, now),
       ),
     },
+  "keeps back what a bulk extension sets off, for as long as it lasts": {
+    "takes all changes for those of one": deciding(
+      (judge) => (candidate, now) => judge({ ...candidate, isSetWithOthers: false }, now),
+    ),
+  },
+  "keeps nothing back that a later change of one membership sets off": {
+    "takes all changes for those of many": deciding(
+      (judge) => (candidate, now) => judge({ ...candidate, isSetWithOthers: true }, now),
+    ),
+  },
+  "keeps back the ends that a new grace moves, and no reminders": {
+    "forgets when the grace was set": deciding(
+      (judge) => (candidate, now) => judge({ ...candidate, graceSetAt: undefined }, now),
+    ),
+  },
   "succeeds once, if many expect the same date at the same time": ({ extend, find }) => ({
     extend: Effect.fnUntraced(function* ({ expectedEndDate, ...extension }) {
       const conflict = endDateConflict(
