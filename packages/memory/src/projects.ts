@@ -111,11 +111,11 @@ interface Member extends Watched {
   inDays: boolean
   /** As in a `DateForm`. */
   keptDay: number | undefined
-  /** As that of an `OrderedEndDate`. */
+  /** As in an `OrderedEndDate`. */
   order: number
-  /** As that of an `OwnEndDate`. */
+  /** As in an `OwnEndDate`. */
   setAt: number
-  /** As that of an `OwnEndDate`. */
+  /** As in an `OwnEndDate`. */
   isSetWithOthers: boolean
 }
 

@@ -51,6 +51,7 @@ const bundledTenureLayer = (settings: Settings) => {
     expiry: settings.expiry === "on" && {
       reminders: settings.reminders,
       late: settings.lateReminders,
+      holdAfterBulk: settings.holdAfterBulk,
     },
     rateLimits: {
       perKey: settings.perKey,

@@ -228,6 +228,7 @@ export const variables = {
   expiry: textVariable("EXPIRY", own.expiry),
   reminders: durationsOrNoneVariable("EXPIRY_REMINDERS", expiryRules.fields.reminders),
   lateReminders: textVariable("EXPIRY_LATE", expiryRules.fields.late),
+  holdAfterBulk: durationVariable("EXPIRY_HOLD_AFTER_BULK", expiryRules.fields.holdAfterBulk),
   perKey: limitVariable("RATE_LIMIT_PER_KEY", limits.perKey),
   perAddress: limitOrFalseVariable("RATE_LIMIT_PER_IP", limits.perAddress),
   burst: limitVariable("RATE_LIMIT_BURST", limits.burst),

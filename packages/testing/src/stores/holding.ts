@@ -1,4 +1,4 @@
-/** Certifies that what a change of many sets off can be held. */
+/** Certifies a hold on announcements after a change of many. */
 
 import { expect } from "@effect/vitest"
 import { makeDecideAnnouncement, maxBulkExtensions } from "@tenure/core/internal"
