@@ -2,7 +2,7 @@
 
 import type { Call, Commit, Run, StoredEvent } from "./record.ts"
 import type { Weather } from "./weather.ts"
-import { maxAttempts, reminderSeconds } from "./world.ts"
+import { holdMillis, maxAttempts, reminderSeconds } from "./world.ts"
 
 /** Something that holds in every run. */
 export interface Invariant {
@@ -395,6 +395,15 @@ const graceProblem = (
   return dateOf(data["grace_until"]) === date + graceMillis ? undefined : "has another grace"
 }
 
+/** The change that gave a member its date. */
+interface Dated {
+  readonly date: number
+  readonly at: number
+  readonly isOfMany: boolean
+}
+
+const manyTypes = new Set(["memberships.extended", "memberships.extension_undone"])
+
 /** An end is announced once for a date, not before its time, and only if it holds. It expires when the grace is over. */
 const announcements: Invariant = {
   name: "ends are announced once, for dates that hold",
@@ -406,19 +415,23 @@ const announcements: Invariant = {
         string,
         { readonly type: string; readonly date: number | undefined }
       >()
-      /** Since when each member has its date, at the latest. */
-      const dated = new Map<string, { readonly date: number; readonly at: number }>()
+      /** What gave each member its date. */
+      const dated = new Map<string, Dated>()
       /** The members whose last end was told: not again if a bulk extension sets another date in the past. */
       const told = new Set<string>()
+      /** The latest time of a change by any clock: those far ahead hold nothing back. */
+      let latest = -Infinity
       const wrong: Array<string> = []
       for (const change of changes) {
         replay.apply(change)
         const { commit, data, graceMillis, type } = change
+        latest = Math.max(latest, change.at, commit.storeMillis)
         if (type === "membership.granted" || type === "membership.extended") {
           told.delete(String(data["user_id"]))
         }
         for (const [userId, date] of replay.members()) {
-          if (dated.get(userId)?.date !== date) dated.set(userId, { date, at: commit.storeMillis })
+          if (dated.get(userId)?.date !== date)
+            dated.set(userId, { date, at: commit.storeMillis, isOfMany: manyTypes.has(type) })
           if (date > commit.storeMillis) told.delete(userId)
           else if (announced.get(userId)?.date === date) told.add(userId)
         }
@@ -433,7 +446,10 @@ const announcements: Invariant = {
         }
         const lead = type === "membership.expiring" ? 1000 * reminderSeconds : 0
         if (commit.storeMillis < (date ?? 0) - lead) wrong.push(`${what} is too early`)
-        const setAt = (dated.get(userId)?.at ?? Infinity) - commitMillis
+        const { at: datedAt = Infinity, isOfMany = false } = dated.get(userId) ?? {}
+        const setAt = datedAt - commitMillis
+        const isHeld = isOfMany && commit.storeMillis < setAt + holdMillis
+        if (isHeld && latest <= commit.storeMillis + holdMillis) wrong.push(`${what} was not held`)
         if (lead > 0 && (date ?? 0) - lead <= setAt)
           wrong.push(`${what} was late when that was set`)
         const problem = graceProblem(change, date ?? 0)
@@ -444,8 +460,9 @@ const announcements: Invariant = {
         // Something that is due is found in this time if nothing fails.
         const sweepMillis = run.longestPause + commitMillis
         const isLong =
-          graceMillis > sweepMillis && graceSince(run, change) < (date ?? 0) - sweepMillis
-        const wasSetBefore = setAt < (date ?? 0) - sweepMillis
+          graceMillis > sweepMillis &&
+          graceSince(run, change) < (date ?? 0) - sweepMillis - holdMillis
+        const wasSetBefore = setAt + (isOfMany ? holdMillis : 0) < (date ?? 0) - sweepMillis
         const isToldOnce = type === "membership.expired" && !(isSame && earlier?.type === overdue)
         if (isCalm && isLong && wasSetBefore && isToldOnce) wrong.push(`${what} was not overdue`)
         announced.set(userId, { type, date })
@@ -458,7 +475,11 @@ const announcements: Invariant = {
         // Also when the clock was ahead, and has been set back.
         const isTold =
           told.has(userId) || (last?.type === "membership.expired" && last.date === date)
-        if (date > since && date < storeMillis - foundMillis - longestGrace(run) && !isTold) {
+        if (
+          date > since &&
+          date < storeMillis - foundMillis - 2 * holdMillis - longestGrace(run) &&
+          !isTold
+        ) {
           wrong.push(`the end of ${userId} in ${projectId} at ${show(date)} is not announced`)
         }
       }

@@ -106,6 +106,8 @@ export interface StoredEvent {
   readonly id: string
   readonly projectId: string
   readonly type: string
+  /** By the clock of the process that made it. */
+  readonly at: number
   readonly data: Readonly<Record<string, unknown>>
 }
 

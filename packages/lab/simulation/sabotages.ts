@@ -195,6 +195,12 @@ export const sabotages: ReadonlyArray<Sabotage> = [
     stores: decidingBy({ dateSetAt: -Infinity }),
   },
   {
+    name: "what a bulk extension sets off comes at once",
+    invariant: "ends are announced once, for dates that hold",
+    within: 50,
+    stores: decidingBy({ isSetWithOthers: false }),
+  },
+  {
     name: "a membership expires before the grace is over",
     invariant: "ends are announced once, for dates that hold",
     within: 50,

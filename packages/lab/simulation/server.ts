@@ -82,8 +82,10 @@ export const readRemains = ({ server }: World) =>
     for (const project of projects) {
       const projectId = ProjectId(project)
       const page = yield* feed.read([projectId], "start", { events: most, bytes: 10_000_000 })
-      for (const { body, id, type } of page.events)
-        events.push({ id, projectId, type, data: JSON.parse(body).data })
+      for (const { body, id, type } of page.events) {
+        const { data, timestamp } = JSON.parse(body)
+        events.push({ id, projectId, type, at: Date.parse(timestamp), data })
+      }
       const all = yield* memberships.list(projectId, { after: undefined, limit: most })
       for (const { endDate, userId } of all) members.push({ projectId, userId, endDate })
       const kept = yield* webhookStore.list(projectId)

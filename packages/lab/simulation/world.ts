@@ -94,6 +94,9 @@ export const maxAttempts = retrySchedule.length + 1
 /** How long before its end a membership is announced, in seconds. */
 export const reminderSeconds = 10
 
+/** How long announcements are held that a change of many sets off. */
+export const holdMillis = 15_000
+
 // Longer than all delays between attempts together, and than the longest lease.
 const drainMillis = 900_000
 
@@ -338,7 +341,7 @@ export const makeWorld = (
     const settings = tenureLayer({
       transport: transportOf(machine),
       webhooks: { retrySchedule, timeout: timeoutMillis },
-      expiry: { reminders: [`${reminderSeconds} seconds`] },
+      expiry: { reminders: [`${reminderSeconds} seconds`], holdAfterBulk: holdMillis },
       rateLimits: {
         perKey,
         perAddress: false,
