@@ -3,9 +3,11 @@
 import { expect } from "@effect/vitest"
 import { makeDecideAnnouncement, maxBulkExtensions } from "@tenure/core/internal"
 import {
+  FeedStore,
   MembershipStore,
   Millis,
   type ProjectSettings,
+  UserId,
   defaultProjectSettings,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
@@ -22,7 +24,10 @@ import {
 } from "./announcing.ts"
 import type { StoreTests } from "./declare.ts"
 import { changeSettings } from "./memberships/every-change.ts"
-import { dayMillis } from "./steps.ts"
+import { claims } from "./outbox/steps.ts"
+import { addWebhook, dayMillis } from "./steps.ts"
+
+const large = { events: 100, bytes: 1_000_000 }
 
 const decide = makeDecideAnnouncement({
   leads: leadsOf(reminders),
@@ -71,6 +76,31 @@ export const holdingTests = (tests: StoreTests): void => {
         expect(yield* sweepHeld(world)).toEqual([])
         yield* days(0.2)
         expect(yield* sweepHeld(world)).toEqual(expired(u2))
+      })
+
+    if (!settlesAtOnce)
+      test("has nothing go out but two events if a wrong date for many is undone in time", function* (world) {
+        const { extendAll, store, undo } = world
+        const endDate = yield* inDays(30)
+        const memberships = Array.from({ length: 600 }, (_, index) => ({
+          userId: UserId(`many-${index}`),
+          endDate,
+        }))
+        yield* store.import({ ...change(p1), at: yield* inDays(0), memberships })
+        yield* days(1.1)
+        for (let webhooks = 0; webhooks < 4; webhooks++) yield* addWebhook()
+        const mistake = yield* extendAll("set", -0.1)
+        yield* days(0.1)
+        expect(yield* sweepHeld(world)).toEqual([])
+        yield* undo(mistake)
+        for (const passed of [0.1, 1, 1]) {
+          yield* days(passed)
+          expect(yield* sweepHeld(world)).toEqual([])
+        }
+        const { events } = yield* (yield* FeedStore).read([p1], "start", large)
+        // That of the import came before.
+        expect(events).toHaveLength(1 + 2)
+        expect(yield* claims()).toHaveLength(2 * 4)
       })
 
     test("keeps back what an import sets off, but not for members whose date it leaves", function* (world) {
