@@ -165,10 +165,10 @@ describe("the decision on a membership", () => {
       fc.property(allLeads, date, graces, time, lead(0), (leads, endDate, grace, setAt, hold) => {
         const candidate = { ...blank, endDate, grace, dateSetAt: setAt }
         const from = (rules: { readonly hold?: Millis }, isSetWithOthers: boolean) =>
-          announcedFrom((now, announced) =>
+          announcedFrom((now, last) =>
             decideExpiry(
               { leads, since: -1, ...rules },
-              { ...candidate, isSetWithOthers, announced },
+              { ...candidate, isSetWithOthers, announced: last },
               now,
             ),
           )
@@ -184,8 +184,8 @@ describe("the decision on a membership", () => {
       fc.property(allLeads, date, graces, time, lead(0), (leads, endDate, grace, at, hold) => {
         const candidate = { ...blank, endDate, grace, graceSetAt: at }
         const from = (rules: { readonly hold?: Millis }, start: number) =>
-          announcedFrom((now, announced) =>
-            decideExpiry({ leads, since: -1, ...rules }, { ...candidate, announced }, now),
+          announcedFrom((now, last) =>
+            decideExpiry({ leads, since: -1, ...rules }, { ...candidate, announced: last }, now),
           )(start)
         const unheld = from({}, at)
         const held = from({ hold }, at)
