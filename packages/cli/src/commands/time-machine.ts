@@ -184,6 +184,8 @@ export const startTimeMachine = async ({
     {
       stores: [memory(), memberships, outbox, unlimited],
       transport: Layer.succeed(WebhookTransport, { sendsHttpToNames: true, send }),
+      // That the members were imported here holds nothing back.
+      expiry: { holdAfterBulk: 0 },
       rateLimits: { suspension: false },
       webhooks: { allowedNetworks: everywhere, maxPerProject: maxWebhooks },
       onEvent: (event) => {

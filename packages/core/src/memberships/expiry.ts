@@ -107,6 +107,25 @@ export interface AnnouncementRules {
   readonly hold?: Millis
 }
 
+/** Returns the rules that settings say, if announcements began at a time, in milliseconds since the epoch. */
+export const announcementRules = (
+  {
+    holdAfterBulk: hold,
+    late,
+    reminders,
+  }: {
+    readonly holdAfterBulk: Millis
+    readonly late: "skip" | "send"
+    readonly reminders: ReadonlyArray<Millis>
+  },
+  since: number,
+): AnnouncementRules => ({
+  leads: reminderLeads(reminders),
+  since,
+  hold,
+  sendsLate: late === "send",
+})
+
 /** Sorts reminders' leads and removes duplicates. */
 export const reminderLeads = (reminders: ReadonlyArray<Millis>): ReadonlyArray<Millis> =>
   [...new Set([...reminders, Millis(0)])].toSorted((one, other) => other - one)
@@ -134,8 +153,8 @@ const dueAt = ({ endDate, grace }: Candidate, lead: Millis): number =>
   lead === expiredLead ? endDate + grace : endDate - lead
 
 /**
- * Returns when an announcement comes at the earliest, if a change of many has set it off: a new grace moves only ends. A
- * change by a clock that was far ahead holds nothing.
+ * Returns when an announcement comes at the earliest, if a change of many has set it off: a new grace moves only the ends of
+ * dates from before. A change by a clock that was far ahead holds nothing.
  */
 const heldUntil = (
   { dateSetAt: setAt, graceSetAt = -Infinity, isSetWithOthers }: Candidate,
@@ -143,7 +162,8 @@ const heldUntil = (
   hold: Millis,
   now: number,
 ): number => {
-  const changedAt = Math.max(isSetWithOthers ? setAt : -Infinity, lead > 0 ? -Infinity : graceSetAt)
+  const isMoved = lead <= 0 && setAt <= graceSetAt
+  const changedAt = Math.max(isSetWithOthers ? setAt : -Infinity, isMoved ? graceSetAt : -Infinity)
   return changedAt > now + hold ? -Infinity : changedAt + hold
 }
 

@@ -196,6 +196,17 @@ describe("the decision on a membership", () => {
     )
   })
 
+  it("holds no ends of dates that were set after the grace", () => {
+    const candidate = { ...blank, endDate: EndDate(hour), grace: Millis(hour), graceSetAt: 0 }
+    const leadAt = (dateSetAt: number) =>
+      decideExpiry(
+        { leads: [Millis(0)], since: -1, hold: Millis(10 * hour) },
+        { ...candidate, dateSetAt },
+        hour,
+      ).announced?.lead
+    expect([leadAt(0), leadAt(1)]).toEqual([undefined, 0])
+  })
+
   it("holds nothing for a change by a clock that was far ahead", () => {
     const rules = { leads: [Millis(0)], since: 0, hold: Millis(hour) }
     const decidedAt = (dateSetAt: number) =>
