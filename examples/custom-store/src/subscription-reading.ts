@@ -5,7 +5,7 @@ import {
   type AuditRow,
   BulkExtensionNotFound,
   BulkExtensionSettled,
-  type BulkPreview,
+  type StoredPreview,
   EndDate,
   type EventId,
   MembershipNotFound,
@@ -165,7 +165,7 @@ export const makeReading = Effect.gen(function* () {
         SELECT customer, paid_until, ${dateAfter(sql, bulk)} AS would_end
         FROM subscriptions WHERE account = ${projectId}
       `
-      const [counts] = yield* database.run(sql<Omit<BulkPreview, "examples">>`
+      const [counts] = yield* database.run(sql<Omit<StoredPreview, "examples">>`
         SELECT count(*)::integer AS total,
                count(*) FILTER (WHERE would_end < paid_until)::integer AS shortened,
                count(*) FILTER (WHERE paid_until <= ${activeAfter} AND would_end > ${activeAfter})::integer AS reactivated,

@@ -364,6 +364,10 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
     expect(equal).toMatchObject(refused(2, "? None would end earlier."))
     await print`${gently} --yes`
     expect(await print`members get 1 --project all`).toContain("2098-01-01")
+    const soon = new Date(Date.now() + 3 * 86_400_000).toISOString()
+    const goesOut = "In 7 days, 2 reminders and 2 ends would be announced, 0 of these in 24 hours."
+    expect(await run`extend-all all ${soon}`).toMatchObject(refused(2, goesOut))
+    expect(await print`extend-all all ${soon} --dry-run`).toContain(goesOut)
     await print`extend-all all 2097-01-01T00:00Z --yes`
     expect(await print`members get 1 --project all`).toContain("2097-01-01")
   })

@@ -140,6 +140,17 @@ export interface BulkExtended {
   readonly would_be_capped?: number
   /** After a dry run: the number of memberships for life that would end. */
   readonly would_end_lifetime?: number
+  /** After a dry run: how many announcements it would set off in the next seven days, if ends are announced. */
+  readonly announcements?: {
+    /** How many reminders. */
+    readonly expiring: number
+    /** How many ends that are followed by grace. */
+    readonly overdue: number
+    /** How many expiries. */
+    readonly expired: number
+    /** How many of all these in the next 24 hours. */
+    readonly next_24_hours: number
+  }
   /** The project's membership count. */
   readonly total?: number
   /** After a dry run: up to ten memberships with another end date. */
@@ -184,6 +195,17 @@ export interface BulkExtensionUndoing {
   readonly would_be_capped?: number
   /** After a dry run: the number of memberships for life that would end. */
   readonly would_end_lifetime?: number
+  /** After a dry run: how many announcements it would set off in the next seven days, if ends are announced. */
+  readonly announcements?: {
+    /** How many reminders. */
+    readonly expiring: number
+    /** How many ends that are followed by grace. */
+    readonly overdue: number
+    /** How many expiries. */
+    readonly expired: number
+    /** How many of all these in the next 24 hours. */
+    readonly next_24_hours: number
+  }
   /** The project's membership count. */
   readonly total?: number
   /** After a dry run: up to ten memberships with another end date. */

@@ -71,7 +71,9 @@ export {
   BulkExtensionSettled,
   BulkExtensionUndone,
   type BulkExtensionRecord,
+  type AnnouncementCounts,
   type BulkPreview,
+  type StoredPreview,
 } from "./memberships/bulk-extension.ts"
 export {
   maxPreviewed,

@@ -474,7 +474,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
         return isUnknown ? [] : newestFirst.slice(place + 1, place + 1 + limit)
       }),
 
-    previewBulkExtension: (projectId, bulk) =>
+    previewBulkExtension: (projectId, bulk, offsets = []) =>
       Effect.map(projectAndNow(projectId), ({ now, project: { members, settings } }) =>
         members.preview(
           [
@@ -486,6 +486,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
             },
           ],
           now.unix - settings.grace,
+          offsets.map((offset) => now.unix + offset),
         ),
       ),
 
@@ -511,7 +512,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
         return members.select(hasEndedBetween).length
       }),
 
-    previewUndo: (projectId, target) =>
+    previewUndo: (projectId, target, offsets = []) =>
       Effect.flatMap(projectAndNow(projectId), ({ now, project }) =>
         Effect.fromResult(
           Result.map(findUndoable(project, target), ({ id }) =>
@@ -520,6 +521,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
                 .log()
                 .map((one) => (one.id === id ? { ...one, isUndone: true } : one)),
               now.unix - project.settings.grace,
+              offsets.map((offset) => now.unix + offset),
             ),
           ),
         ),

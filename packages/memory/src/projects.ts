@@ -12,7 +12,6 @@ import {
 import {
   type BulkChange,
   type BulkExtensionRecord,
-  type BulkPreview,
   type DateForm,
   type DateOrigin,
   type DatedMembership,
@@ -25,11 +24,13 @@ import {
   type ProjectId,
   type ProjectSettings,
   type ProjectSummary,
+  type StoredPreview,
   type StoredWebhook,
   type TimedBulkExtension,
   type UserId,
   type WebhookId,
   adjustmentOf,
+  cellOf,
   composeAdjustments,
   composeLog,
   composeWith,
@@ -37,6 +38,7 @@ import {
   defaultProjectSettings,
   effectiveEndDate,
   effectiveForm,
+  expiredLead,
   instantForm,
   metadataFromJson,
 } from "@tenure/core/store"
@@ -94,7 +96,11 @@ export interface Members {
   /** Returns the members whose end date passes a test, in no particular order. */
   readonly select: (test: (endDate: EndDate) => boolean) => ReadonlyArray<DatedMembership>
   /** Tells what another log would make of the end dates. Memberships that end after an instant are active. */
-  readonly preview: (log: ReadonlyArray<LoggedBulkExtension>, activeAfter: number) => BulkPreview
+  readonly preview: (
+    log: ReadonlyArray<LoggedBulkExtension>,
+    activeAfter: number,
+    movedFrom: ReadonlyArray<number>,
+  ) => StoredPreview
   /** Returns all user ids in order. */
   readonly sorted: () => ReadonlyArray<UserId>
   /** Iterates over all user ids, even while members join or leave. */
@@ -274,10 +280,12 @@ const makeMembers = (): Members => {
       const dates = composed.flatMap(({ minimum }) => minimum ?? [])
       return dates.length === 0 ? undefined : EndDate(Math.min(...dates))
     },
-    preview: (other, activeAfter) => {
+    preview: (other, activeAfter, movedFrom) => {
       const after = composeLog(other)
       const counts = { shortened: 0, reactivated: 0, capped: 0, lifetimesEnded: 0 }
       const examples: Array<BulkExample> = []
+      const parts = movedFrom.length + 1
+      const moved = Array.from({ length: 2 * parts }, () => 0)
       for (const userId of sortedIds()) {
         const member = members.get(userId)
         if (member === undefined) continue
@@ -287,11 +295,17 @@ const makeMembers = (): Members => {
         if (endDate <= activeAfter && wouldEnd > activeAfter) counts.reactivated++
         if (wouldEnd === lastEndDate && endDate < lastEndDate) counts.capped++
         if (endDate === lastEndDate && wouldEnd < lastEndDate) counts.lifetimesEnded++
+        const isActive = endDate > activeAfter || wouldEnd > activeAfter
+        const told = member.announced?.endDate === wouldEnd ? member.announced.lead : undefined
+        if (wouldEnd !== endDate && isActive && told !== expiredLead) {
+          const part = cellOf({ bounds: movedFrom }, wouldEnd) + (told === 0 ? parts : 0)
+          moved[part] = (moved[part] ?? 0) + 1
+        }
         if (wouldEnd !== endDate && examples.length < maxExamples) {
           examples.push({ userId, endDate, wouldEnd })
         }
       }
-      return { total: members.size, ...counts, examples }
+      return { total: members.size, ...counts, examples, moved }
     },
     delete: (userId) => {
       if (members.delete(userId)) changes++

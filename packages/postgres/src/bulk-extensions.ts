@@ -9,7 +9,6 @@ import {
   type BulkExtensionRecord,
   BulkExtensionSettled,
   BulkExtensionUndone,
-  type BulkPreview,
   type OrderedAdjustment,
   EndDate,
   EventId,
@@ -18,12 +17,14 @@ import {
   Millis,
   type ProjectId,
   Reason,
+  type StoredPreview,
   type Undo,
   type UndoTarget,
   UserId,
   adjustmentOf,
   bulkActions,
   composeLog,
+  expiredLead,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { type Executor, readsOf } from "./connection/executor.ts"
@@ -282,16 +283,18 @@ const dateAfter = (schema: string, additions: string, minimums: string): string 
  */
 const datesWithLog = (schema: string, idempotency: "" | "OFFSET 0"): string => `
   SELECT m.user_id, ${dateAfter(schema, "old_additions", "old_minimums")} AS before,
-         ${dateAfter(schema, "additions", "minimums")} AS after
+         ${dateAfter(schema, "additions", "minimums")} AS after, m.told_end, m.told_lead
   FROM (
-    SELECT m.user_id, m.end_date, width_bucket(m.seq, l.seqs) + 1 AS place
+    SELECT m.user_id, m.end_date, m.announced_end AS told_end, m.announced_lead_seconds AS told_lead,
+           width_bucket(m.seq, l.seqs) + 1 AS place
     FROM ${schema}.memberships m WHERE m.project_number = p.number ${idempotency}
   ) m ${idempotency}`
 
 /**
  * Counts what would change in the project `$1` with the bulk extensions `$2`, `$3` and `$4`: their numbers,
  * and what each and all later ones add and set as a minimum. `$5` and `$6` are the current ones. Returns one
- * row if the project exists. Reads all memberships in the project, because an index on the effective end date
+ * row if the project exists. `moved` counts the memberships that get another end date, and may be announced, by
+ * the part in which that is: `$7` has where these begin, in milliseconds from now. Reads all memberships in the project, because an index on the effective end date
  * would cost each extension more than all other indexes.
  */
 const previewBulkChange = (schema: string): string => `
@@ -301,9 +304,13 @@ const previewBulkChange = (schema: string): string => `
   ),
   log AS MATERIALIZED (
     SELECT $2::bigint[] AS seqs, $3::bigint[] AS additions, $4::timestamptz[] AS minimums,
-           $5::bigint[] AS old_additions, $6::timestamptz[] AS old_minimums
+           $5::bigint[] AS old_additions, $6::timestamptz[] AS old_minimums,
+           ARRAY(
+             SELECT date_trunc('milliseconds', statement_timestamp()) + o.millis * interval '1 millisecond'
+             FROM unnest($7::bigint[]) WITH ORDINALITY o (millis, n) ORDER BY o.n
+           ) AS moved_from
   )
-  SELECT p.membership_count AS total, c.shortened, c.reactivated, c.capped, c.lifetimes_ended, ${jsonOf(
+  SELECT p.membership_count AS total, c.shortened, c.reactivated, c.capped, c.lifetimes_ended, c.moved, ${jsonOf(
     `coalesce(ARRAY(
       SELECT ARRAY[d.user_id, ${millisOf("d.before")}::text, ${millisOf("d.after")}::text]
       FROM (${datesWithLog(schema, "")} ORDER BY m.user_id) d
@@ -312,11 +319,22 @@ const previewBulkChange = (schema: string): string => `
   )} AS examples
   FROM project p, log l
   CROSS JOIN LATERAL (
-    SELECT count(*) FILTER (WHERE after < before) AS shortened,
-           count(*) FILTER (WHERE before <= p.active_after AND after > p.active_after) AS reactivated,
-           count(*) FILTER (WHERE before < ${lastEndDateSql} AND after = ${lastEndDateSql}) AS capped,
-           count(*) FILTER (WHERE before = ${lastEndDateSql} AND after < ${lastEndDateSql}) AS lifetimes_ended
-    FROM (${datesWithLog(schema, "OFFSET 0")}) d
+    SELECT ${["shortened", "reactivated", "capped", "lifetimes_ended"]
+      .map((name) => `coalesce(sum(${name}), 0) AS ${name}`)
+      .join(", ")},
+           coalesce(json_object_agg(part, moved), '{}')::text AS moved
+    FROM (
+      SELECT width_bucket(after, l.moved_from)
+               + CASE WHEN told_end = after AND told_lead = 0 THEN cardinality(l.moved_from) + 1 ELSE 0 END AS part,
+             count(*) FILTER (WHERE after < before) AS shortened,
+             count(*) FILTER (WHERE before <= p.active_after AND after > p.active_after) AS reactivated,
+             count(*) FILTER (WHERE before < ${lastEndDateSql} AND after = ${lastEndDateSql}) AS capped,
+             count(*) FILTER (WHERE before = ${lastEndDateSql} AND after < ${lastEndDateSql}) AS lifetimes_ended,
+             count(*) FILTER (WHERE before <> after AND greatest(before, after) > p.active_after
+                               AND (told_end = after AND told_lead = ${expiredLead / 1000}) IS NOT TRUE) AS moved
+      FROM (${datesWithLog(schema, "OFFSET 0")}) d
+      GROUP BY part
+    ) parts
   ) c
 `
 
@@ -325,11 +343,13 @@ const previewParams = (
   projectId: ProjectId,
   before: ReadonlyArray<LoggedBulkExtension>,
   after: ReadonlyArray<LoggedBulkExtension>,
+  offsets: ReadonlyArray<number>,
 ) => [
   textParam(projectId),
   bigintsParam(after.map(({ order }) => BigInt(order))),
   ...adjustmentParams(composeLog(after)),
   ...adjustmentParams(composeLog(before)),
+  bigintsParam(offsets.map(BigInt)),
 ]
 
 const adjustmentParams = (composed: ReadonlyArray<OrderedAdjustment>) => [
@@ -347,9 +367,12 @@ interface PreviewRow {
   readonly capped: Integer
   readonly lifetimes_ended: Integer
   readonly examples: string
+  /** An object with counts by part, as JSON. */
+  readonly moved: string
 }
 
-const toPreview = (row: PreviewRow): BulkPreview => {
+const toPreview = (row: PreviewRow, parts: number): StoredPreview => {
+  const moved: Readonly<Record<number, number>> = JSON.parse(row.moved)
   const examples: ReadonlyArray<readonly [user: string, before: string, after: string]> =
     JSON.parse(row.examples)
   return {
@@ -363,6 +386,7 @@ const toPreview = (row: PreviewRow): BulkPreview => {
       endDate: EndDate(Number(before)),
       wouldEnd: EndDate(Number(after)),
     })),
+    moved: Array.from({ length: parts }, (_, part) => moved[part] ?? 0),
   }
 }
 
@@ -427,18 +451,19 @@ export const makeBulkExtensions = ({
     projectId: ProjectId,
     before: ReadonlyArray<LoggedBulkExtension>,
     after: ReadonlyArray<LoggedBulkExtension>,
+    offsets: ReadonlyArray<number>,
   ) {
-    const params = previewParams(projectId, before, after)
+    const params = previewParams(projectId, before, after, offsets)
     const rows = yield* execute<PreviewRow>(sql.preview, params, options)
     const [row] = yield* rowsOfProject(projectId, rows)
-    return toPreview(row)
+    return toPreview(row, 2 * (offsets.length + 1))
   })
 
   return {
     bulkExtensions: (projectId, { after, limit }) =>
       Effect.map(list(projectId, after, limit), (rows) => rows.flatMap(toRecord)),
 
-    previewBulkExtension: Effect.fnUntraced(function* (projectId, change) {
+    previewBulkExtension: Effect.fnUntraced(function* (projectId, change, offsets = []) {
       const rows = yield* list(projectId, undefined, maxListed)
       const log = rows.filter(isKept).toReversed().map(toLogged)
       const added = { order: nextOrder, adjustment: adjustmentOf(change) }
@@ -446,10 +471,11 @@ export const makeBulkExtensions = ({
         projectId,
         [...log, { ...added, isUndone: true }],
         [...log, { ...added, isUndone: false }],
+        offsets,
       )
     }),
 
-    previewUndo: Effect.fnUntraced(function* (projectId, target) {
+    previewUndo: Effect.fnUntraced(function* (projectId, target, offsets = []) {
       const rows = yield* list(projectId, undefined, maxListed)
       const failure = undoFailure(decideUndo(rows, target), target.bulkExtensionId)
       if (failure !== undefined) return yield* failure
@@ -461,6 +487,7 @@ export const makeBulkExtensions = ({
           const logged = toLogged(row)
           return row.id === target.bulkExtensionId ? { ...logged, isUndone: true } : logged
         }),
+        offsets,
       )
     }),
   }

@@ -42,6 +42,12 @@ interface ChangeOfAll {
   readonly would_reactivate?: number
   readonly would_be_capped?: number
   readonly would_end_lifetime?: number
+  readonly announcements?: {
+    readonly expiring: number
+    readonly overdue: number
+    readonly expired: number
+    readonly next_24_hours: number
+  }
   readonly events?: EventsPreview
   readonly examples?: ReadonlyArray<{
     readonly user_id: string
@@ -56,6 +62,17 @@ const lifetimesOf = ({ would_end_lifetime = 0 }: ChangeOfAll): ReadonlyArray<str
     ? []
     : [`${pluralize(would_end_lifetime, "member")} for life would get an end date.`]
 
+/** Says how many announcements the change would set off, if there are any. */
+const announcementsOf = ({ announcements }: ChangeOfAll): ReadonlyArray<string> => {
+  if (announcements === undefined) return []
+  const { expired, expiring, next_24_hours, overdue } = announcements
+  return expired + expiring + overdue === 0
+    ? []
+    : [
+        `In 7 days, ${pluralize(expiring, "reminder")} and ${pluralize(overdue + expired, "end")} would be announced, ${next_24_hours} of these in 24 hours.`,
+      ]
+}
+
 /**
  * Prints the result of a bulk change or its dry run.
  *
@@ -67,7 +84,7 @@ const printChangeOfAll = (
   end = data.new_end_date,
 ) =>
   printResult({ total, ...data }, () => {
-    const { events, examples, would_end_lifetime: _, ...all } = data
+    const { announcements: _, events, examples, would_end_lifetime: __, ...all } = data
     const row = {
       total,
       ...all,
@@ -79,7 +96,12 @@ const printChangeOfAll = (
         ),
       }),
     }
-    return [...layOutOne(row), ...lifetimesOf(data), ...describeDryRun(isDry, events)]
+    return [
+      ...layOutOne(row),
+      ...lifetimesOf(data),
+      ...announcementsOf(data),
+      ...describeDryRun(isDry, events),
+    ]
   })
 
 /** Describes the expected effect in sentences. */
@@ -93,6 +115,7 @@ const effectOf = (change: ChangeOfAll): string => {
       ? []
       : [`${pluralize(would_reactivate, "member")} would be active again.`]),
     ...lifetimesOf(change),
+    ...announcementsOf(change),
   ].join(" ")
 }
 
@@ -165,16 +188,19 @@ export const undoCommand = Command.make(
 
 const neverShorten = booleanFlag("never-shorten", "Leaves members that end later as they are")
 
-/** Describes the effect on members with later end dates. */
+/** Describes the effect on members with later end dates, and what it sets off. */
 const laterOf = (change: ChangeOfAll, isNeverShortened: boolean): string => {
-  if (isNeverShortened) return "Those that end later stay as they are."
   const { would_shorten = 0 } = change
-  // Those that end later may stay by the server's default.
-  const later =
-    would_shorten === 0
-      ? "None would end earlier."
-      : `${pluralize(would_shorten, "ends", "end")} later and would be shortened.`
-  return [later, ...lifetimesOf(change)].join(" ")
+  const sentences = isNeverShortened
+    ? ["Those that end later stay as they are."]
+    : [
+        // Those that end later may stay by the server's default.
+        would_shorten === 0
+          ? "None would end earlier."
+          : `${pluralize(would_shorten, "ends", "end")} later and would be shortened.`,
+        ...lifetimesOf(change),
+      ]
+  return [...sentences, ...announcementsOf(change)].join(" ")
 }
 
 interface Placed {

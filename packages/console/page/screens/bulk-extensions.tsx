@@ -1,6 +1,6 @@
 /** A project's bulk extensions: making, listing and undoing them. */
 
-import type { BulkExtensionRecord } from "@tenure/client"
+import type { BulkExtended, BulkExtensionRecord } from "@tenure/client"
 import { api } from "../lib/api.ts"
 import { useMay } from "../lib/identity.ts"
 import { previewOf } from "../lib/webhooks.ts"
@@ -15,17 +15,25 @@ interface Props {
   readonly onDone: () => void
 }
 
+const nothing = { expiring: 0, overdue: 0, expired: 0, next_24_hours: 0 }
+
+/** A count, in red unless nothing is lost. */
+const lossOf = (count: number) => (
+  <span class={count > 0 ? "bad" : undefined}>{count.toLocaleString("en")}</span>
+)
+
 /** Describes a dry run's result. */
-const effectOf = (
-  total: number,
-  found: {
-    readonly would_shorten?: number
-    readonly would_reactivate?: number
-    readonly would_end_lifetime?: number
-  },
-): string => {
-  const { would_reactivate = 0, would_shorten = 0 } = found
-  return `Of ${amountOf(total, "membership")}, ${would_shorten.toLocaleString("en")} would end earlier than now, and ${would_reactivate.toLocaleString("en")} would be active again.${lifetimesOf(found.would_end_lifetime)}`
+const effectOf = (total: number, found: BulkExtended) => {
+  const { announcements: { expired, expiring, next_24_hours, overdue } = nothing } = found
+  return (
+    <>
+      Of {amountOf(total, "membership")}, {lossOf(found.would_shorten ?? 0)} would end earlier than
+      now, and {(found.would_reactivate ?? 0).toLocaleString("en")} would be active again.
+      {lifetimesOf(found.would_end_lifetime)} In 7 days, {lossOf(expiring)} reminders and{" "}
+      {lossOf(overdue + expired)} ends would be announced, {lossOf(next_24_hours)} in 24 hours.
+      {previewOf(found.events)}
+    </>
+  )
 }
 
 /** Sets all memberships' end dates. */
@@ -46,7 +54,7 @@ export const ExtendAll = ({ onDone, project, zone }: Props & { readonly zone: st
       mustCheck
       check={async (fields) => {
         const { data, total } = await extend(fields, true)
-        return effectOf(total, data) + previewOf(data.events)
+        return effectOf(total, data)
       }}
       run={async (fields) => {
         const { total } = await extend(fields, false)
@@ -81,7 +89,7 @@ export const ExtendAllBy = ({ onDone, project }: Props) => {
       mustCheck
       check={async (fields) => {
         const { data, total } = await extend(fields, true)
-        return effectOf(total, data) + previewOf(data.events)
+        return effectOf(total, data)
       }}
       run={async (fields) => {
         const { total } = await extend(fields, false)

@@ -152,6 +152,17 @@ export interface BulkExtensionUndoing extends WithEvents {
   readonly would_be_capped?: Int
   /** After a dry run: the number of memberships for life that would end. */
   readonly would_end_lifetime?: Int
+  /** After a dry run: how many announcements it would set off in the next seven days, if ends are announced. */
+  readonly announcements?: {
+    /** How many reminders. */
+    readonly expiring: Int
+    /** How many ends that are followed by grace. */
+    readonly overdue: Int
+    /** How many expiries. */
+    readonly expired: Int
+    /** How many of all these in the next 24 hours. */
+    readonly next_24_hours: Int
+  }
   /** The project's membership count. */
   readonly total?: Int
   /** After a dry run: up to ten memberships with another end date. */

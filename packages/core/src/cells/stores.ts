@@ -233,13 +233,14 @@ const makeCellMemberships = (
 
     undoBulkExtension: (undo) => on(undo.projectId).undoBulkExtension(undo),
     bulkExtensions: (projectId, page) => on(projectId).bulkExtensions(projectId, page),
-    previewBulkExtension: (projectId, change) =>
-      on(projectId).previewBulkExtension(projectId, change),
+    previewBulkExtension: (projectId, change, offsets) =>
+      on(projectId).previewBulkExtension(projectId, change, offsets),
     countEnds: (projectId, query) => on(projectId).countEnds(projectId, query),
     countEndedBetween: (projectId, ago) => on(projectId).countEndedBetween(projectId, ago),
     previewPublication: (projectId, ...rest) =>
       on(projectId).previewPublication(projectId, ...rest),
-    previewUndo: (projectId, target) => on(projectId).previewUndo(projectId, target),
+    previewUndo: (projectId, target, offsets) =>
+      on(projectId).previewUndo(projectId, target, offsets),
     recall: (idempotency, projectId) =>
       (projectId === undefined ? home : on(projectId)).recall(idempotency, projectId),
     find: (projectId, userId) => on(projectId).find(projectId, userId),

@@ -8,7 +8,11 @@ import type { ChangeContext } from "../base/change-context.ts"
 import { InvalidInput } from "../base/errors.ts"
 import type { Decoded } from "../base/operation-input.ts"
 import { roleCovers } from "../keys/api-key.ts"
-import { type BulkExtensionRecord, type BulkPreview } from "../memberships/bulk-extension.ts"
+import type {
+  AnnouncementCounts,
+  BulkExtensionRecord,
+  BulkPreview,
+} from "../memberships/bulk-extension.ts"
 import type { EventsPreview } from "../memberships/dry-run.ts"
 import { formatDuration } from "../memberships/duration.ts"
 import {
@@ -106,8 +110,14 @@ export const eventsData = (
     },
   }
 
+const announcementData = ({ next24Hours, ...counts }: AnnouncementCounts) => ({
+  ...counts,
+  next_24_hours: next24Hours,
+})
+
 /** Returns a dry run's response data. */
 const previewData = ({
+  announcements,
   capped,
   examples,
   lifetimesEnded,
@@ -119,6 +129,7 @@ const previewData = ({
   would_reactivate: reactivated,
   would_be_capped: capped,
   would_end_lifetime: lifetimesEnded,
+  ...(announcements && { announcements: announcementData(announcements) }),
   total,
   examples: examples.map(({ endDate, userId, wouldEnd }) => ({
     user_id: userId,

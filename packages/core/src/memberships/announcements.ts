@@ -73,6 +73,13 @@ export interface ExpiryOptions extends Setting.InputOf<typeof expiryOptions> {}
 /** The option as the library uses it. */
 export interface ExpiriesSettings extends Setting.OutputOf<typeof expiryOptions> {}
 
+/** Returns the settings by which a store's ends are announced; `undefined` if none are. */
+export const settingsFor = (
+  { expiry: store }: Pick<MembershipStore["Service"], "expiry">,
+  { expiry }: ExpiriesSettings,
+): ExpirySettings | undefined =>
+  store === undefined || expiry === false ? undefined : (expiry ?? Setting.parse(expiryRules))
+
 const unsupported = new InvalidInput({
   field: "expiry",
   problem: "must be false: the store of memberships cannot announce ends (its expiry is undefined)",
@@ -82,16 +89,17 @@ const unsupported = new InvalidInput({
  * Announces memberships' ends until the layer closes, unless the option is false. Fails with
  * `InvalidInput` if the host asks for announcements, and the store does not support them.
  */
-export const announcementsLayer = ({
-  expiry,
-}: ExpiriesSettings): Layer.Layer<never, InvalidInput, MembershipStore> =>
+export const announcementsLayer = (
+  settings: ExpiriesSettings,
+): Layer.Layer<never, InvalidInput, MembershipStore> =>
   Layer.effectDiscard(
     Effect.gen(function* () {
-      const store = (yield* MembershipStore).expiry
-      if (expiry === false) return
-      if (store === undefined) return yield* expiry === undefined ? Effect.void : unsupported
+      const store = yield* MembershipStore
+      if (settings.expiry && store.expiry === undefined) return yield* unsupported
+      const expiry = settingsFor(store, settings)
+      if (expiry === undefined || store.expiry === undefined) return
       // Loaded once the library has started.
       const Sweeper = yield* Effect.promise(() => import("./expiry-sweeper.ts"))
-      yield* Sweeper.startExpirySweeper(store, expiry ?? Setting.parse(expiryRules))
+      yield* Sweeper.startExpirySweeper(store.expiry, expiry)
     }),
   )

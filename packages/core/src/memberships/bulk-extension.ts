@@ -65,6 +65,28 @@ export class BulkExtensionSettled extends TaggedError("BulkExtensionSettled")<{
   }
 }
 
+/** How many announcements a change sets off in the next seven days, if nothing else happens. */
+export interface AnnouncementCounts {
+  /** How many reminders. */
+  readonly expiring: number
+  /** How many ends that are followed by grace. */
+  readonly overdue: number
+  /** How many expiries. */
+  readonly expired: number
+  /** How many of all these come in the next 24 hours. */
+  readonly next24Hours: number
+}
+
+/** The effect a change to all memberships would have, as a store counts it. */
+export interface StoredPreview extends Omit<BulkPreview, "announcements"> {
+  /**
+   * How many memberships would get another end date before the first offset, and then from each on; then the same for those
+   * whose last announcement was that they are overdue at this date. Left out are those that are and stay expired, and those
+   * whose last announcement was the expiry at this date. `undefined` if the store announces no ends.
+   */
+  readonly moved?: ReadonlyArray<number> | undefined
+}
+
 /** The effect a change to all memberships would have. */
 export interface BulkPreview {
   /** The project's membership count. */
@@ -79,6 +101,8 @@ export interface BulkPreview {
   readonly lifetimesEnded: number
   /** Up to ten memberships with another end date than now, by user id. */
   readonly examples: ReadonlyArray<BulkExample>
+  /** The announcements for memberships with another end date than now; `undefined` if ends are not announced. */
+  readonly announcements?: AnnouncementCounts | undefined
 }
 
 /** A membership in a preview. */

@@ -12,7 +12,8 @@ import type { Repeatable } from "../base/host-method.ts"
 import type { Decoded, HostInputOf } from "../base/operation-input.ts"
 import type { ProjectId, ProjectNotFound } from "../base/values.ts"
 import { type EventDraft, knownEventTypes } from "../events/event.ts"
-import { type BulkPreview } from "./bulk-extension.ts"
+import type { ExpirySettings } from "./announcements.ts"
+import type { BulkPreview, StoredPreview } from "./bulk-extension.ts"
 import { type EventsPreview, type Trial, previewEvents, trialOf } from "./dry-run.ts"
 import { formatDuration } from "./duration.ts"
 import {
@@ -87,10 +88,19 @@ const eventDataOf = (change: BulkChange) =>
  * Makes the acts that change all memberships in a project.
  *
  * @param settings.undoPeriod - in milliseconds
+ * @param settings.expiry - `undefined` if ends are not announced
  */
 export const makeBulkChanges = (
   services: ChangeServices,
-  { bulk: defaultMode, undoPeriod }: { readonly bulk: BulkMode; readonly undoPeriod: number },
+  {
+    bulk: defaultMode,
+    expiry,
+    undoPeriod,
+  }: {
+    readonly bulk: BulkMode
+    readonly expiry: ExpirySettings | undefined
+    readonly undoPeriod: number
+  },
 ) => {
   const { hooks, store } = services
 
@@ -102,6 +112,19 @@ export const makeBulkChanges = (
     isReplayedResponse(result)
       ? Effect.as(notifyReplay(changed, result), parseBulkAnswer(result.answer))
       : Effect.as(hooks.event(result.event), { total: result.total })
+
+  /** Has the store preview a change, and counts the announcements. */
+  const foreseen = Effect.fnUntraced(function* <Failure>(
+    projectId: ProjectId,
+    preview: (offsets?: ReadonlyArray<number>) => Effect.Effect<StoredPreview, Failure>,
+  ): Effect.fn.Return<BulkPreview, Failure | ProjectNotFound | StoreUnavailable> {
+    if (expiry === undefined) return yield* preview()
+    const { foresee } = yield* Effect.promise(() => import("./foresight.ts"))
+    const { grace } = yield* store.findProject(projectId)
+    const { count, offsets } = foresee(expiry, grace)
+    const { moved, ...counted } = yield* preview(offsets)
+    return { ...counted, announcements: moved && count(moved) }
+  })
 
   /** Returns a dry run's result. */
   const tried = Effect.fnUntraced(function* (
@@ -137,7 +160,9 @@ export const makeBulkChanges = (
         ...eventDataOf(bulk),
       })
       if (trial !== "none") {
-        const preview = yield* store.previewBulkExtension(projectId, bulk)
+        const preview = yield* foreseen(projectId, (offsets) =>
+          store.previewBulkExtension(projectId, bulk, offsets),
+        )
         return yield* tried(trial, preview, event, endDate)
       }
       if (bulk.mode === "extendBy" && context.idempotency === undefined)
@@ -163,7 +188,10 @@ export const makeBulkChanges = (
         bulk_extension_id: id,
       })
       if (trial !== "none") {
-        return yield* tried(trial, yield* store.previewUndo(projectId, target), event)
+        const preview = yield* foreseen(projectId, (offsets) =>
+          store.previewUndo(projectId, target, offsets),
+        )
+        return yield* tried(trial, preview, event)
       }
       const result = yield* store.undoBulkExtension({ ...change, ...target, event })
       const { total } = yield* report(context, result)

@@ -7,7 +7,12 @@ import { ErrorReporter, makeOutageReporter } from "../base/faults.ts"
 import { readMonotonic, sleepPoll } from "../base/time.ts"
 import { Hooks } from "../events/event.ts"
 import type { ExpirySettings } from "./announcements.ts"
-import { type DecideAnnouncement, makeDecideAnnouncement, reminderLeads } from "./expiry.ts"
+import {
+  type DecideAnnouncement,
+  announcementRules,
+  makeDecideAnnouncement,
+  reminderLeads,
+} from "./expiry.ts"
 import type { ExpiryStore, SweepResult } from "./store.ts"
 
 // Many short steps keep others waiting for less time than few long ones, while the store is quick enough for so many.
@@ -48,7 +53,7 @@ const idleMillis = ({ nextDueMillis }: SweepResult): number =>
 /** Has ends watched, then sweeps the store until the scope closes. A running sweep is not interrupted. */
 export const startExpirySweeper = Effect.fnUntraced(function* (
   store: ExpiryStore,
-  { announcementsPerSecond, holdAfterBulk: hold, late, reminders: given }: ExpirySettings,
+  settings: ExpirySettings,
 ) {
   const hooks = yield* Hooks
   const clock = yield* Clock.Clock
@@ -56,7 +61,8 @@ export const startExpirySweeper = Effect.fnUntraced(function* (
     yield* ErrorReporter,
     "Ends of memberships cannot be announced",
   )
-  const leads = reminderLeads(given)
+  const { announcementsPerSecond } = settings
+  const leads = reminderLeads(settings.reminders)
   let taken = 0
 
   /** Repeats a store operation until it succeeds. */
@@ -99,7 +105,7 @@ export const startExpirySweeper = Effect.fnUntraced(function* (
   const run = Effect.gen(function* () {
     let since = Exit.isSuccess(first) ? first.value : yield* persist(store.watch(leads))
     const step = Effect.suspend(() =>
-      sweep(makeDecideAnnouncement({ leads, since, hold, sendsLate: late === "send" })),
+      sweep(makeDecideAnnouncement(announcementRules(settings, since))),
     )
     const watchAgain = Effect.suspend(() =>
       Effect.map(persist(store.watch(leads)), (now) => {

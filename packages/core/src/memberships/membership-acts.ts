@@ -20,6 +20,7 @@ import { ProjectDeletions } from "../base/project-deletions.ts"
 import * as Setting from "../base/setting.ts"
 import { type ProjectId } from "../base/values.ts"
 import { type Event, Hooks, eventData, knownEventTypes } from "../events/event.ts"
+import { type ExpiriesSettings, settingsFor } from "./announcements.ts"
 import { makeBulkChanges } from "./bulk-extensions.ts"
 import { endOfDay, knownZone, utc } from "./calendar.ts"
 import {
@@ -147,7 +148,7 @@ const findDates = Effect.fnUntraced(function* (
 })
 
 /** Makes the changing acts. */
-const makeChanges = Effect.fnUntraced(function* (settings: MembershipsSettings) {
+const makeChanges = Effect.fnUntraced(function* (settings: ActSettings) {
   const deletions = yield* ProjectDeletions
   const store = yield* MembershipStore
   const services = { store, hooks: yield* Hooks, crypto: yield* WebCrypto }
@@ -287,7 +288,7 @@ const makeChanges = Effect.fnUntraced(function* (settings: MembershipsSettings) 
 
     extend: makeExtend(services, settings.userIds),
 
-    ...makeBulkChanges(services, settings),
+    ...makeBulkChanges(services, { ...settings, expiry: settingsFor(store, settings) }),
 
     update: Effect.fnUntraced(function* (
       { metadata: patch, projectId, reason, userId }: Decoded<typeof membershipUpdate>,
@@ -369,6 +370,9 @@ export interface MembershipsOptions extends Setting.InputOf<typeof membershipsOp
 /** The options as the library uses them. */
 export interface MembershipsSettings extends Setting.OutputOf<typeof membershipsOptions> {}
 
+/** The settings for all that is done with memberships. */
+export interface ActSettings extends MembershipsSettings, ExpiriesSettings {}
+
 /** A project after a change of its settings. */
 export interface UpdatedProject extends ProjectSummary {
   /** After a dry run: how many expired memberships would be active again. */
@@ -391,7 +395,7 @@ export interface ImportResult extends Partial<ImportCounts> {
   readonly events?: EventsPreview | undefined
 }
 
-export const makeActs = Effect.fnUntraced(function* (settings: MembershipsSettings) {
+export const makeActs = Effect.fnUntraced(function* (settings: ActSettings) {
   const queries = makeMembershipQueries(yield* MembershipStore, settings)
   return { ...(yield* makeChanges(settings)), ...queries }
 })

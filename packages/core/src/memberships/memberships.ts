@@ -49,7 +49,7 @@ import {
 } from "./inputs.ts"
 import {
   membershipsOptions,
-  type MembershipsSettings,
+  type ActSettings,
   type GrantResult,
   type ImportResult,
   type UpdatedProject,
@@ -386,7 +386,7 @@ export class Memberships extends Context.Service<
   }
 >()("@tenure/core/Memberships") {
   static readonly layer = (
-    settings: MembershipsSettings = Setting.parse(membershipsOptions),
+    settings: ActSettings = { ...Setting.parse(membershipsOptions), expiry: undefined },
   ): Layer.Layer<Memberships | MembershipActs, never, MembershipStore> =>
     Layer.provideMerge(
       Layer.effect(Memberships, Effect.map(MembershipActs, makeMethods)),

@@ -22,7 +22,7 @@ import type {
   BulkExtensionRecord,
   BulkExtensionSettled,
   BulkExtensionUndone,
-  BulkPreview,
+  StoredPreview,
 } from "./bulk-extension.ts"
 import { type TimeZone, utc } from "./calendar.ts"
 import type { PreviewPublication } from "./dry-run.ts"
@@ -338,11 +338,16 @@ export class MembershipStore extends Context.Service<
       page: { readonly after: EventId | undefined; readonly limit: number },
     ) => Effect.Effect<ReadonlyArray<BulkExtensionRecord>, ProjectNotFound | StoreUnavailable>
 
-    /** Returns the effect a bulk extension would have now, by the store's clock and without a lock. */
+    /**
+     * Returns the effect a bulk extension would have now, by the store's clock and without a lock.
+     *
+     * @param offsets - where the parts of `moved` begin, in milliseconds from now, ascending
+     */
     readonly previewBulkExtension: (
       projectId: ProjectId,
       change: BulkChange,
-    ) => Effect.Effect<BulkPreview, ProjectNotFound | StoreUnavailable>
+      offsets?: ReadonlyArray<number>,
+    ) => Effect.Effect<StoredPreview, ProjectNotFound | StoreUnavailable>
 
     /**
      * Counts a project's memberships by the day they end on, by the store's clock and without a lock:
@@ -367,7 +372,8 @@ export class MembershipStore extends Context.Service<
     readonly previewUndo: (
       projectId: ProjectId,
       target: UndoTarget,
-    ) => Effect.Effect<BulkPreview, UndoFailure | StoreUnavailable>
+      offsets?: ReadonlyArray<number>,
+    ) => Effect.Effect<StoredPreview, UndoFailure | StoreUnavailable>
 
     /**
      * Tells how a change's event would be published now, without a lock: to the webhooks selected by

@@ -141,7 +141,7 @@ beforeAll(async () => {
   const tenure = await createTenure({
     stores: memory(),
     transport,
-    expiry: { reminders: ["1 hour"] },
+    expiry: { reminders: ["1 hour"], holdAfterBulk: 0 },
     webhooks: { retrySchedule: [2, 2, 2], disableAfter: 1 },
   })
   const server = await serve(tenure)

@@ -42,7 +42,7 @@ export const membershipsAt = (now: number, timeZone?: string) => {
       Effect.map(MembershipStore, (own) => ({ ...own, ...change(own) })),
     )
     const services = yield* Layer.build(
-      Memberships.layer(Setting.parse(membershipsOptions, options)).pipe(
+      Memberships.layer({ ...Setting.parse(membershipsOptions, options), expiry: undefined }).pipe(
         Layer.provide(Layer.provide(store, memory())),
         Layer.provide(hooksLayer({ onEvent })),
       ),

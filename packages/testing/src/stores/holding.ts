@@ -1,17 +1,19 @@
 /** Certifies a hold on announcements after a change of many. */
 
 import { expect } from "@effect/vitest"
-import { makeDecideAnnouncement, maxBulkExtensions } from "@tenure/core/internal"
+import { foresee, makeDecideAnnouncement, maxBulkExtensions } from "@tenure/core/internal"
 import {
+  type BulkMode,
   FeedStore,
   MembershipStore,
   Millis,
   type ProjectSettings,
+  type StoredPreview,
   UserId,
   defaultProjectSettings,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
-import { change, p1, u1, u2 } from "../support/fixtures.ts"
+import { change, longAgo, p1, u1, u2 } from "../support/fixtures.ts"
 import {
   type Announcing,
   announcedBy,
@@ -44,10 +46,114 @@ const sweepHeld = ({ expiry }: Pick<Announcing, "expiry">) =>
 const expired = (...users: ReadonlyArray<string>) =>
   users.map((user) => ["membership.expired", user])
 
+const expiry = {
+  reminders: reminders.map((days) => Millis(days * dayMillis)),
+  late: "skip",
+  holdAfterBulk: Millis(dayMillis),
+  announcementsPerSecond: 1,
+} as const
+
+/** When memberships end, in days from now. */
+const ends = [
+  -9, -1.25, 0.625, 0.875, 1.25, 2.375, 5.375, 7.25, 7.875, 8.375, 9.25, 13.875, 14.25, 20, 40,
+]
+
+const changes: ReadonlyArray<readonly [name: string, days: number, mode: BulkMode | "extendBy"]> = [
+  ["a date for all", 3.25, "set"],
+  ["a date for all that is over", -0.125, "set"],
+  ["a date for those who end earlier", 8.375, "neverShorten"],
+  ["a later end for all", 1.5, "extendBy"],
+]
+
+/** Certifies that previews count the announcements that then come. */
+const foreseeingTests = (tests: StoreTests): void => {
+  const { advance, describe, settlesAtOnce } = tests
+  const test = announcedOn(tests)
+
+  /** Compares a preview's counts with what the changed members are told in the next week. */
+  const expectForeseen = Effect.fnUntraced(function* (
+    world: Announcing,
+    grace: Millis,
+    preview: (
+      offsets: ReadonlyArray<number>,
+    ) => Effect.Effect<Pick<StoredPreview, "moved">, unknown>,
+    changing: Effect.Effect<unknown, unknown>,
+  ) {
+    const { store } = world
+    const datesNow = Effect.map(store.list(p1, { after: undefined, limit: 100 }), (all) =>
+      all.map(({ endDate, userId }) => [userId, endDate] as const),
+    )
+    const { count, offsets } = foresee(expiry, grace)
+    const { moved } = yield* preview(offsets)
+    const before = new Map(yield* datesNow)
+    yield* changing
+    const after = yield* datesNow
+    const changed = new Set(
+      after.flatMap(([user, date]) => (before.get(user) === date ? [] : [user])),
+    )
+    const counts = { expiring: 0, overdue: 0, expired: 0, next24Hours: 0 }
+    for (let passed = 0; passed <= 7; passed += 0.5) {
+      const told = yield* sweepHeld(world)
+      for (const [type] of told.filter(([, user]) => changed.has(UserId(user)))) {
+        if (type === "membership.expiring") counts.expiring++
+        if (type === "membership.overdue") counts.overdue++
+        if (type === "membership.expired") counts.expired++
+        if (passed <= 1) counts.next24Hours++
+      }
+      yield* advance(dayMillis / 2)
+    }
+    expect(count(moved ?? [])).toEqual(counts)
+  })
+
+  describe("the announcements that a preview counts", () => {
+    for (const graceDays of [0, 2])
+      for (const [name, days, mode] of changes)
+        test(`are those that come by ${name}, with grace for ${graceDays} days`, function* (world) {
+          const { store } = world
+          const grace = Millis(graceDays * dayMillis)
+          yield* changeSettings(store, change(p1), { grace })
+          yield* advance(2 * dayMillis)
+          for (const end of ends) {
+            const userId = UserId(`in_${end}`)
+            yield* store.grant({ ...change(p1), userId, endDate: yield* inDays(end) })
+          }
+          yield* sweepHeld(world)
+          const bulk =
+            mode === "extendBy"
+              ? { mode, by: Millis(days * dayMillis) }
+              : { mode, endDate: yield* inDays(days) }
+          const extension = { ...change(p1), at: yield* inDays(0), bulk }
+          yield* expectForeseen(
+            world,
+            grace,
+            (offsets) => store.previewBulkExtension(p1, bulk, offsets),
+            store.extendAll(extension),
+          )
+          if (settlesAtOnce) return
+          // Undone soon. A store need not look before at those who are active until a later date.
+          const late = { mode: "set", endDate: yield* inDays(6) } as const
+          const undone = { ...change(p1), at: yield* inDays(0), bulk: late }
+          yield* store.extendAll(undone)
+          yield* sweepHeld(world)
+          for (const bulkExtensionId of [undone.event.id, extension.event.id]) {
+            const target = { bulkExtensionId, madeAfter: longAgo }
+            yield* expectForeseen(
+              world,
+              grace,
+              (offsets) => store.previewUndo(p1, target, offsets),
+              store.undoBulkExtension({ ...change(p1), at: yield* inDays(0), ...target }),
+            )
+          }
+        })
+  })
+}
+
 export const holdingTests = (tests: StoreTests): void => {
   const { advance, describe, settlesAtOnce } = tests
   const test = announcedOn(tests)
   const days = (count: number) => advance(count * dayMillis)
+
+  foreseeingTests(tests)
 
   describe("a hold", () => {
     test("keeps back what a bulk extension sets off, for as long as it lasts", function* (world) {

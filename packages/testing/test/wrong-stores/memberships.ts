@@ -132,6 +132,18 @@ export const wrongMembershipStores = wrongStores("MembershipStore", MembershipSt
       (judge) => (candidate, now) => judge({ ...candidate, isSetWithOthers: true }, now),
     ),
   },
+  "are those that come by a date for all that is over, with grace for 0 days": {
+    "counts each member once more": ({ previewBulkExtension }) => ({
+      previewBulkExtension: (projectId, change, offsets) =>
+        Effect.map(previewBulkExtension(projectId, change, offsets), (preview) => ({
+          ...preview,
+          moved: preview.moved?.map((count) => count + 1),
+        })),
+    }),
+    "counts nobody": ({ previewBulkExtension }) => ({
+      previewBulkExtension: (projectId, change) => previewBulkExtension(projectId, change),
+    }),
+  },
   "keeps back the ends that a new grace moves, and no reminders": {
     "forgets when the grace was set": deciding(
       (judge) => (candidate, now) => judge({ ...candidate, graceSetAt: undefined }, now),

@@ -279,6 +279,7 @@ const conditionTests = (test: ServerTest): void => {
         would_reactivate: 0,
         would_be_capped: 0,
         would_end_lifetime: 0,
+        announcements: { expiring: 0, overdue: 0, expired: 0, next_24_hours: 0 },
         examples: [
           { user_id: "1001", end_date: initialEndDate, would_end: validDate },
           { user_id: "1002", end_date: initialEndDate, would_end: validDate },
@@ -560,6 +561,8 @@ const durationTests = (test: ServerTest): void => {
         would_reactivate: 1,
         would_be_capped: 0,
         would_end_lifetime: 0,
+        // For the one that ends in three days.
+        announcements: { expiring: 1, overdue: 0, expired: 1, next_24_hours: 0 },
         examples: [
           { user_id: "1001", end_date: initialEndDate, would_end: end },
           { user_id: "1002", end_date: initialEndDate, would_end: end },
