@@ -65,12 +65,12 @@ const changes: ReadonlyArray<readonly [name: string, days: number, mode: BulkMod
   ["a later end for all", 1.5, "extendBy"],
 ]
 
-/** Certifies that previews count the announcements that then come. */
+/** Certifies the announcements in previews. */
 const foreseeingTests = (tests: StoreTests): void => {
   const { advance, describe, settlesAtOnce } = tests
   const test = announcedOn(tests)
 
-  /** Compares a preview's counts with what the changed members are told in the next week. */
+  /** Compares a preview's counts with the announcements for changed members in the next week. */
   const expectForeseen = Effect.fnUntraced(function* (
     world: Announcing,
     grace: Millis,
@@ -130,7 +130,7 @@ const foreseeingTests = (tests: StoreTests): void => {
             store.extendAll(extension),
           )
           if (settlesAtOnce) return
-          // Undone soon. A store need not look before at those who are active until a later date.
+          // Undone soon. With a later date, a store need not have looked at anybody meanwhile.
           const late = { mode: "set", endDate: yield* inDays(6) } as const
           const undone = { ...change(p1), at: yield* inDays(0), bulk: late }
           yield* store.extendAll(undone)

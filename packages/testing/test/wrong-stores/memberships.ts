@@ -141,7 +141,11 @@ export const wrongMembershipStores = wrongStores("MembershipStore", MembershipSt
         })),
     }),
     "counts nobody": ({ previewBulkExtension }) => ({
-      previewBulkExtension: (projectId, change) => previewBulkExtension(projectId, change),
+      previewBulkExtension: (projectId, change, offsets) =>
+        Effect.map(previewBulkExtension(projectId, change, offsets), (preview) => ({
+          ...preview,
+          moved: preview.moved?.map(() => 0),
+        })),
     }),
   },
   "keeps back the ends that a new grace moves, and no reminders": {
