@@ -14,7 +14,7 @@ const options = {
 
 /**
  * What a bundler that splits code loads only when it is used: documentation, metrics, traces, connections by
- * WebSocket and announcements of ends.
+ * WebSocket, announcements of ends and how many a change sets off.
  */
 const later = [
   "*/document.generated.ts",
@@ -25,6 +25,7 @@ const later = [
   "*/open-telemetry.ts",
   "*/realtime.ts",
   "*/expiry-sweeper.ts",
+  "*/foresight.ts",
 ]
 
 const atStart = { ...options, ignore: [...options.ignore, ...later] }
@@ -34,25 +35,25 @@ export default [
     ...atStart,
     name: "core, memory, express",
     path: "packages/lab/benchmark/weight/express.ts",
-    limit: "125.8 kB",
+    limit: "126.1 kB",
   },
   {
     ...atStart,
     name: "the same, imported from tenure",
     path: "packages/lab/benchmark/weight/tenure.ts",
-    limit: "125.8 kB",
+    limit: "126.1 kB",
   },
   {
     ...atStart,
     name: "core, memory, fetch",
     path: "packages/lab/benchmark/weight/worker.ts",
-    limit: "124.5 kB",
+    limit: "124.8 kB",
   },
   {
     ...options,
     name: "core, memory, fetch, with all that is loaded later",
     path: "packages/lab/benchmark/weight/worker.ts",
-    limit: "174.7 kB",
+    limit: "175.6 kB",
   },
   {
     ...options,

@@ -367,11 +367,9 @@ export const membershipsOptions = Setting.object({
 /** The options as a host passes them. */
 export interface MembershipsOptions extends Setting.InputOf<typeof membershipsOptions> {}
 
-/** The options as the library uses them. */
-export interface MembershipsSettings extends Setting.OutputOf<typeof membershipsOptions> {}
-
 /** The settings for all that is done with memberships. */
-export interface ActSettings extends MembershipsSettings, ExpiriesSettings {}
+export interface ActSettings
+  extends Setting.OutputOf<typeof membershipsOptions>, ExpiriesSettings {}
 
 /** A project after a change of its settings. */
 export interface UpdatedProject extends ProjectSummary {
