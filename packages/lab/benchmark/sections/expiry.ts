@@ -222,7 +222,9 @@ const endTogether = (
   const isOther = where === "of another project"
   return withMembers(database, schema, others, async () => {
     // So that only the ends are announced.
-    const tenure = await startTenure(url, schema, { expiry: { reminders: [] } })
+    const tenure = await startTenure(url, schema, {
+      expiry: { reminders: [], holdAfterBulk: 0 },
+    })
     await untilArmed(database, schema)
     if (isOther) await fill(database, tenure, "ending", count, schema)
     else {

@@ -94,6 +94,8 @@ const environmentOf = (url: string, redisUrl: string | undefined, seedFile: stri
   WEBHOOK_ALLOWED_NETWORKS: allowedNetworks,
   WEBHOOK_RETRY_SCHEDULE: retrySchedule.join(","),
   EXPIRY_REMINDERS: reminders.join(","),
+  // Everything is announced in time. The simulation judges what is held.
+  EXPIRY_HOLD_AFTER_BULK: "0",
   DRAIN_DELAY: String((drainMillis + 200) / 1000),
   NODE_COMPILE_CACHE: compileCache,
 })
@@ -202,7 +204,7 @@ export const makeWorld = async (
       perAddress: { limit: 1_000_000, window: "1 minute" },
       suspension: false,
     },
-    expiry: { reminders: reminders.map((seconds) => 1000 * seconds) },
+    expiry: { reminders: reminders.map((seconds) => 1000 * seconds), holdAfterBulk: 0 },
     webhooks: {
       allowedNetworks: [allowedNetworks],
       retrySchedule: retrySchedule.map((seconds) => 1000 * seconds),
