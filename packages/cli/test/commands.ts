@@ -513,7 +513,8 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
     })
 
     expect(await json`${update} none --dry-run`).toMatchObject({ would_expire: 1 })
-    const question = "1 member of grace would expire at once. Change the grace?"
+    const question =
+      "1 member of grace would expire at once. In 7 days, 0 reminders and 1 end would be announced, 1 of these in 24 hours. Change the grace?"
     expect(await run`${update} none`).toMatchObject(refused(2, question))
     await print`${update} P1D`
     expect(await print`${update} none --yes`).toMatch(/^grace +–$/m)

@@ -132,14 +132,6 @@ export interface AuditRow {
 export interface BulkExtended {
   /** After a dry run with `events`: the webhook notifications the request would send at once. */
   readonly events?: EventsPreview
-  /** After a dry run: the number of memberships that would end earlier than now. */
-  readonly would_shorten?: number
-  /** After a dry run: the number of expired memberships that would be active again. */
-  readonly would_reactivate?: number
-  /** After a dry run: the number of memberships that would newly end at the last instant in the year 9999. */
-  readonly would_be_capped?: number
-  /** After a dry run: the number of memberships for life that would end. */
-  readonly would_end_lifetime?: number
   /** After a dry run: how many announcements it would set off in the next seven days, if ends are announced. */
   readonly announcements?: {
     /** How many reminders. */
@@ -151,6 +143,14 @@ export interface BulkExtended {
     /** How many of all these in the next 24 hours. */
     readonly next_24_hours: number
   }
+  /** After a dry run: the number of memberships that would end earlier than now. */
+  readonly would_shorten?: number
+  /** After a dry run: the number of expired memberships that would be active again. */
+  readonly would_reactivate?: number
+  /** After a dry run: the number of memberships that would newly end at the last instant in the year 9999. */
+  readonly would_be_capped?: number
+  /** After a dry run: the number of memberships for life that would end. */
+  readonly would_end_lifetime?: number
   /** The project's membership count. */
   readonly total?: number
   /** After a dry run: up to ten memberships with another end date. */
@@ -187,14 +187,6 @@ export interface BulkExtensionRecord {
 export interface BulkExtensionUndoing {
   /** After a dry run with `events`: the webhook notifications the request would send at once. */
   readonly events?: EventsPreview
-  /** After a dry run: the number of memberships that would end earlier than now. */
-  readonly would_shorten?: number
-  /** After a dry run: the number of expired memberships that would be active again. */
-  readonly would_reactivate?: number
-  /** After a dry run: the number of memberships that would newly end at the last instant in the year 9999. */
-  readonly would_be_capped?: number
-  /** After a dry run: the number of memberships for life that would end. */
-  readonly would_end_lifetime?: number
   /** After a dry run: how many announcements it would set off in the next seven days, if ends are announced. */
   readonly announcements?: {
     /** How many reminders. */
@@ -206,6 +198,14 @@ export interface BulkExtensionUndoing {
     /** How many of all these in the next 24 hours. */
     readonly next_24_hours: number
   }
+  /** After a dry run: the number of memberships that would end earlier than now. */
+  readonly would_shorten?: number
+  /** After a dry run: the number of expired memberships that would be active again. */
+  readonly would_reactivate?: number
+  /** After a dry run: the number of memberships that would newly end at the last instant in the year 9999. */
+  readonly would_be_capped?: number
+  /** After a dry run: the number of memberships for life that would end. */
+  readonly would_end_lifetime?: number
   /** The project's membership count. */
   readonly total?: number
   /** After a dry run: up to ten memberships with another end date. */
@@ -230,6 +230,17 @@ export interface ChangedProject {
   readonly time_zone: string
   /** For how long memberships are still active after their end dates; null for none. */
   readonly grace: string | null
+  /** After a dry run: how many announcements it would set off in the next seven days, if ends are announced. */
+  readonly announcements?: {
+    /** How many reminders. */
+    readonly expiring: number
+    /** How many ends that are followed by grace. */
+    readonly overdue: number
+    /** How many expiries. */
+    readonly expired: number
+    /** How many of all these in the next 24 hours. */
+    readonly next_24_hours: number
+  }
   /** After a dry run: the number of expired memberships that would be active again. */
   readonly would_reactivate?: number
   /** After a dry run: the number of active memberships that would be expired. */
@@ -304,6 +315,17 @@ export interface EventsPreview {
 export interface Extended {
   /** After a dry run with `events`: the webhook notifications the request would send at once. */
   readonly events?: EventsPreview
+  /** After a dry run: how many announcements it would set off in the next seven days, if ends are announced. */
+  readonly announcements?: {
+    /** How many reminders. */
+    readonly expiring: number
+    /** How many ends that are followed by grace. */
+    readonly overdue: number
+    /** How many expiries. */
+    readonly expired: number
+    /** How many of all these in the next 24 hours. */
+    readonly next_24_hours: number
+  }
   /** A time in UTC, with milliseconds. */
   readonly new_end_date: string
   /** After an extension with `create`: whether the membership was created. */
@@ -353,6 +375,17 @@ export interface Identity {
 }
 
 export interface ImportPreview {
+  /** After a dry run: how many announcements it would set off in the next seven days, if ends are announced. */
+  readonly announcements?: {
+    /** How many reminders. */
+    readonly expiring: number
+    /** How many ends that are followed by grace. */
+    readonly overdue: number
+    /** How many expiries. */
+    readonly expired: number
+    /** How many of all these in the next 24 hours. */
+    readonly next_24_hours: number
+  }
   /** After a dry run: the number of memberships that would be created. */
   readonly would_grant: number
   /** After a dry run: the number of memberships that would end earlier than now. */

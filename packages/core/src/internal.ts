@@ -54,6 +54,7 @@ export { rateLimiterOptions, type LimitDecision } from "./limits/rate-limiter.ts
 export { suspensionOptions } from "./limits/suspensions.ts"
 export { expiryRules } from "./memberships/announcements.ts"
 export { foresee } from "./memberships/foresight.ts"
+export { type EndedAgo, movedEnds } from "./memberships/project-settings.ts"
 export { maxBulkExtensions, maxExamples, type BulkExample } from "./memberships/bulk-extension.ts"
 export { Day, addToInstant, dayEndedAt, endOfToday } from "./memberships/calendar.ts"
 export { fixedMillis, formatDuration } from "./memberships/duration.ts"

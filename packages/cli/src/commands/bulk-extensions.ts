@@ -7,7 +7,14 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { callApi } from "../support/api.ts"
-import { describeDryRun, dryRunFlag, eventsFlag, requireDryRun } from "../support/dry-run.ts"
+import {
+  type Announcements,
+  announcementsOf,
+  describeDryRun,
+  dryRunFlag,
+  eventsFlag,
+  requireDryRun,
+} from "../support/dry-run.ts"
 import {
   type GivenEnd,
   type GoalFlags,
@@ -42,12 +49,7 @@ interface ChangeOfAll {
   readonly would_reactivate?: number
   readonly would_be_capped?: number
   readonly would_end_lifetime?: number
-  readonly announcements?: {
-    readonly expiring: number
-    readonly overdue: number
-    readonly expired: number
-    readonly next_24_hours: number
-  }
+  readonly announcements?: Announcements
   readonly events?: EventsPreview
   readonly examples?: ReadonlyArray<{
     readonly user_id: string
@@ -62,17 +64,6 @@ const lifetimesOf = ({ would_end_lifetime = 0 }: ChangeOfAll): ReadonlyArray<str
     ? []
     : [`${pluralize(would_end_lifetime, "member")} for life would get an end date.`]
 
-/** Says how many announcements the change would set off, if there are any. */
-const announcementsOf = ({ announcements }: ChangeOfAll): ReadonlyArray<string> => {
-  if (announcements === undefined) return []
-  const { expired, expiring, next_24_hours, overdue } = announcements
-  return expired + expiring + overdue === 0
-    ? []
-    : [
-        `In 7 days, ${pluralize(expiring, "reminder")} and ${pluralize(overdue + expired, "end")} would be announced, ${next_24_hours} of these in 24 hours.`,
-      ]
-}
-
 /**
  * Prints the result of a bulk change or its dry run.
  *
@@ -84,7 +75,7 @@ const printChangeOfAll = (
   end = data.new_end_date,
 ) =>
   printResult({ total, ...data }, () => {
-    const { announcements: _, events, examples, would_end_lifetime: __, ...all } = data
+    const { announcements: _, events: __, examples, would_end_lifetime: ___, ...all } = data
     const row = {
       total,
       ...all,
@@ -96,12 +87,7 @@ const printChangeOfAll = (
         ),
       }),
     }
-    return [
-      ...layOutOne(row),
-      ...lifetimesOf(data),
-      ...announcementsOf(data),
-      ...describeDryRun(isDry, events),
-    ]
+    return [...layOutOne(row), ...lifetimesOf(data), ...describeDryRun(isDry, data)]
   })
 
 /** Describes the expected effect in sentences. */
@@ -115,7 +101,7 @@ const effectOf = (change: ChangeOfAll): string => {
       ? []
       : [`${pluralize(would_reactivate, "member")} would be active again.`]),
     ...lifetimesOf(change),
-    ...announcementsOf(change),
+    ...announcementsOf(change.announcements),
   ].join(" ")
 }
 
@@ -200,7 +186,7 @@ const laterOf = (change: ChangeOfAll, isNeverShortened: boolean): string => {
           : `${pluralize(would_shorten, "ends", "end")} later and would be shortened.`,
         ...lifetimesOf(change),
       ]
-  return [...sentences, ...announcementsOf(change)].join(" ")
+  return [...sentences, ...announcementsOf(change.announcements)].join(" ")
 }
 
 interface Placed {

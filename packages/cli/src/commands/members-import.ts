@@ -118,6 +118,8 @@ interface ImportCounts {
   readonly would_grant: number
   readonly would_shorten: number
   readonly would_stay: number
+  /** How many reminders and ends would be announced in seven days. */
+  readonly would_announce: number
 }
 
 const addCounts = (
@@ -130,6 +132,7 @@ const addCounts = (
         would_grant: before.would_grant + more.would_grant,
         would_shorten: before.would_shorten + more.would_shorten,
         would_stay: before.would_stay + more.would_stay,
+        would_announce: before.would_announce + more.would_announce,
       }
 
 /** A batch's result. */
@@ -189,8 +192,10 @@ const sendMembers: (
     const repeated = repetitions() > before ? members.length : 0
     const { data } = answer.success
     if (data === null) return { members: members.length, repeated, refused: [] }
-    const { events, would_grant, would_shorten, would_stay } = data
-    const counts = { would_grant, would_shorten, would_stay }
+    const { announcements, events, would_grant, would_shorten, would_stay } = data
+    const { expired = 0, expiring = 0, overdue = 0 } = announcements ?? {}
+    const would_announce = expired + expiring + overdue
+    const counts = { would_grant, would_shorten, would_stay, would_announce }
     return { members: members.length, repeated, refused: [], counts, ...(events && { events }) }
   }
   const { failure } = answer

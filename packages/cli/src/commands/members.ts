@@ -106,7 +106,7 @@ const importMembersCommand = Command.make(
     })
     yield* printResult({ ...done, ...(events && { events }) }, () => [
       ...layOutOne(done),
-      ...describeDryRun(given.dryRun, events),
+      ...describeDryRun(given.dryRun, { events }),
     ])
     if (done.refused > 0) {
       return yield* operationFailed(
@@ -470,7 +470,7 @@ const extend = Command.make(
       const previous = found && { previous_end_date: found.end_date }
       yield* printResult({ ...data, ...previous }, () => [
         printable(change),
-        ...describeDryRun(given.dryRun, data.events),
+        ...describeDryRun(given.dryRun, data),
       ])
     })
     if (given.dryRun) return yield* print(yield* extended(true))

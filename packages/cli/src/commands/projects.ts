@@ -9,7 +9,7 @@ import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { callApi, listed } from "../support/api.ts"
 import { auditFilter, auditFlags, auditedUser } from "../support/audit-flags.ts"
-import { describeDryRun, dryRunFlag } from "../support/dry-run.ts"
+import { announcementsOf, describeDryRun, dryRunFlag } from "../support/dry-run.ts"
 import { usageFailure } from "../support/failure.ts"
 import {
   findProject,
@@ -134,15 +134,19 @@ const update = Command.make(
       )
     if (Option.isSome(given.grace) && !given.dryRun && !(yield* yesFlag)) {
       const { data: tried } = yield* updated(true)
-      const { would_expire = 0 } = tried
-      const question = `${pluralize(would_expire, "member")} of ${project} would expire at once. Change the grace?`
-      yield* requireConfirmation(question, would_expire === 0)
+      const { announcements, would_expire = 0 } = tried
+      const question = [
+        `${pluralize(would_expire, "member")} of ${project} would expire at once.`,
+        ...announcementsOf(announcements),
+        "Change the grace?",
+      ]
+      yield* requireConfirmation(question.join(" "), would_expire === 0)
     }
     const { data } = yield* updated(given.dryRun)
-    yield* printResult(data, () => [
-      ...layOutOne({ ...data }),
-      ...describeDryRun(given.dryRun, undefined),
-    ])
+    yield* printResult(data, () => {
+      const { announcements: _, ...row } = data
+      return [...layOutOne(row), ...describeDryRun(given.dryRun, data)]
+    })
   }),
 ).pipe(
   Command.withDescription("Changes settings of a project"),

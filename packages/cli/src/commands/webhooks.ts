@@ -428,7 +428,7 @@ const replaySince = Effect.fnUntraced(function* (
     const count = yield* replayed(true)
     return yield* printResult({ replayed: count }, () => [
       `${pluralize(count, "event")} would be sent again.`,
-      ...describeDryRun(true, undefined),
+      ...describeDryRun(true),
     ])
   }
   if (!(yield* yesFlag)) {

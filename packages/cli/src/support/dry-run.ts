@@ -1,6 +1,6 @@
 /** Dry runs: their flags, and the result for people. */
 
-import type { EventsPreview } from "@tenure/client"
+import type { EventsPreview, Extended } from "@tenure/client"
 import * as Effect from "effect/Effect"
 import { usageFailure } from "./failure.ts"
 import { booleanFlag } from "./flags.ts"
@@ -42,12 +42,39 @@ const describeEvents = (events: EventsPreview | undefined): ReadonlyArray<string
   ].map(printable)
 }
 
-/** Says that nothing was changed, after the webhooks that would be sent. */
+/** How many announcements a change would set off. */
+export type Announcements = NonNullable<Extended["announcements"]>
+
+/** Says how many announcements a change would set off, if there are any. */
+export const announcementsOf = (
+  announcements: Announcements | undefined,
+): ReadonlyArray<string> => {
+  if (announcements === undefined) return []
+  const { expired, expiring, next_24_hours: soon, overdue } = announcements
+  const all = `${pluralize(expiring, "reminder")} and ${pluralize(overdue + expired, "end")}`
+  return expired + expiring + overdue === 0
+    ? []
+    : [`In 7 days, ${all} would be announced, ${soon} of these in 24 hours.`]
+}
+
+/** What a dry run shows of what would be sent. */
+interface Shown {
+  readonly announcements?: Announcements | undefined
+  readonly events?: EventsPreview | undefined
+}
+
+/** Says that nothing was changed, after what would be sent. */
 export const describeDryRun = (
   isDry: boolean,
-  events: EventsPreview | undefined,
+  { announcements, events }: Shown = {},
 ): ReadonlyArray<string> =>
-  isDry ? [...describeEvents(events), "This was a dry run: nothing was changed."] : []
+  isDry
+    ? [
+        ...announcementsOf(announcements),
+        ...describeEvents(events),
+        "This was a dry run: nothing was changed.",
+      ]
+    : []
 
 /** Adds up what several dry runs show. */
 export const addEvents = (

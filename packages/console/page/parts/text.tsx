@@ -1,6 +1,6 @@
 /** Text formatting. */
 
-import type { Membership } from "@tenure/client"
+import type { Extended, Membership } from "@tenure/client"
 import type { ComponentChildren } from "preact"
 import { now } from "../lib/clock.ts"
 import { partsOf } from "../lib/webhooks.ts"
@@ -59,6 +59,21 @@ export const utcOf = (iso: string, isExact = false): string =>
 /** Says how many memberships for life would end, if there are any. */
 export const lifetimesOf = (count = 0): string =>
   count === 0 ? "" : ` ${amountOf(count, "membership")} for life would end.`
+
+/** A count, in red unless nothing is lost or goes out. */
+export const Loss = ({ of }: { readonly of: number }) => (
+  <span class={of > 0 ? "bad" : undefined}>{of.toLocaleString("en")}</span>
+)
+
+/** Says how many announcements a dry run counts. */
+export const Announced = ({ of }: { readonly of: Extended["announcements"] }) =>
+  of && (
+    <>
+      {" "}
+      In 7 days, <Loss of={of.expiring} /> reminders and <Loss of={of.overdue + of.expired} /> ends
+      would be announced, <Loss of={of.next_24_hours} /> in 24 hours.
+    </>
+  )
 
 /** A time in UTC, to the minute or to the second. */
 export const Time = ({

@@ -8,33 +8,23 @@ import { Action, givenOf, textOf } from "../parts/action.tsx"
 import { EndFields, ReasonField, TextField, extensionIn, waysTo } from "../parts/fields.tsx"
 import { Paged, usePages } from "../parts/load.tsx"
 import { Table } from "../parts/screen.tsx"
-import { Time, amountOf, lifetimesOf } from "../parts/text.tsx"
+import { Announced, Loss, Time, amountOf, lifetimesOf } from "../parts/text.tsx"
 
 interface Props {
   readonly project: string
   readonly onDone: () => void
 }
 
-const nothing = { expiring: 0, overdue: 0, expired: 0, next_24_hours: 0 }
-
-/** A count, in red unless nothing is lost. */
-const lossOf = (count: number) => (
-  <span class={count > 0 ? "bad" : undefined}>{count.toLocaleString("en")}</span>
-)
-
 /** Describes a dry run's result. */
-const effectOf = (total: number, found: BulkExtended) => {
-  const { announcements: { expired, expiring, next_24_hours, overdue } = nothing } = found
-  return (
-    <>
-      Of {amountOf(total, "membership")}, {lossOf(found.would_shorten ?? 0)} would end earlier than
-      now, and {(found.would_reactivate ?? 0).toLocaleString("en")} would be active again.
-      {lifetimesOf(found.would_end_lifetime)} In 7 days, {lossOf(expiring)} reminders and{" "}
-      {lossOf(overdue + expired)} ends would be announced, {lossOf(next_24_hours)} in 24 hours.
-      {previewOf(found.events)}
-    </>
-  )
-}
+const effectOf = (total: number, found: BulkExtended) => (
+  <>
+    Of {amountOf(total, "membership")}, <Loss of={found.would_shorten ?? 0} /> would end earlier
+    than now, and {(found.would_reactivate ?? 0).toLocaleString("en")} would be active again.
+    {lifetimesOf(found.would_end_lifetime)}
+    <Announced of={found.announcements} />
+    {previewOf(found.events)}
+  </>
+)
 
 /** Sets all memberships' end dates. */
 export const ExtendAll = ({ onDone, project, zone }: Props & { readonly zone: string }) => {

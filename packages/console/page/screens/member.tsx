@@ -13,7 +13,16 @@ import { EndFields, ReasonField, extensionIn, grantIn, waysTo } from "../parts/f
 import { Loaded, Paged, useLoad, usePages } from "../parts/load.tsx"
 import { useProject } from "../parts/project.tsx"
 import { ProjectScreen, ShortId } from "../parts/screen.tsx"
-import { Ago, End as EndOf, Facts, MemberState, Time, dayText, utcOf } from "../parts/text.tsx"
+import {
+  Ago,
+  Announced,
+  End as EndOf,
+  Facts,
+  MemberState,
+  Time,
+  dayText,
+  utcOf,
+} from "../parts/text.tsx"
 
 interface Member {
   readonly project_id: string
@@ -59,7 +68,13 @@ const Extend = (
       confirm="Extend"
       check={async (fields) => {
         const { data } = await extend(fields, true)
-        return `It would last ${endsAt(fields, data.new_end_date)}, in place of ${utcOf(end, true)}.${previewOf(data.events)}`
+        return (
+          <>
+            It would last {endsAt(fields, data.new_end_date)}, in place of {utcOf(end, true)}.
+            <Announced of={data.announcements} />
+            {previewOf(data.events)}
+          </>
+        )
       }}
       run={async (fields) => {
         const { data } = await extend(fields, false)

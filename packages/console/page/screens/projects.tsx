@@ -10,7 +10,7 @@ import { ReasonField, TextField } from "../parts/fields.tsx"
 import { Loaded, Paged, Projects, usePages } from "../parts/load.tsx"
 import { useProject } from "../parts/project.tsx"
 import { Copy, Empty, ProjectScreen, Screen, Table, toTab } from "../parts/screen.tsx"
-import { Facts, Time, amountOf } from "../parts/text.tsx"
+import { Announced, Facts, Time, amountOf } from "../parts/text.tsx"
 
 const Creation = ({ onDone }: { readonly onDone: () => void }) => (
   <Action
@@ -139,11 +139,14 @@ const TimeZone = ({ of, onDone }: { readonly of: Project; readonly onDone: () =>
 )
 
 /** Says what a grace would change at once. */
-const effectOf = ({ would_expire = 0, would_reactivate = 0 }: ChangedProject) => (
-  <span class={would_expire > 0 ? "bad" : undefined}>
+const effectOf = ({ announcements, would_expire = 0, would_reactivate = 0 }: ChangedProject) => (
+  <>
     {amountOf(would_reactivate, "membership")} would be active again,{" "}
-    {amountOf(would_expire, "membership")} would expire.
-  </span>
+    <span class={would_expire > 0 ? "bad" : undefined}>
+      {amountOf(would_expire, "membership")} would expire.
+    </span>
+    <Announced of={announcements} />
+  </>
 )
 
 const Grace = ({ of, onDone }: { readonly of: Project; readonly onDone: () => void }) => {

@@ -61,7 +61,7 @@ import {
 } from "../memberships/membership.ts"
 import { type MembershipChange, auditPage } from "./audit.ts"
 import { counted, declareOperations, pageFields, paged, plain } from "./declaration.ts"
-import type { Instant, Int, Uuid } from "./types.ts"
+import type { Instant, Int, Uuid, WithAnnouncements } from "./types.ts"
 
 /** Whether the membership has expired: its end date is over, and so is the project's grace. */
 export type MembershipState = State
@@ -134,7 +134,7 @@ export interface Granted extends Membership {
   readonly created?: boolean
 }
 
-export interface Extended extends WithEvents {
+export interface Extended extends WithEvents, WithAnnouncements {
   readonly new_end_date: Instant
   /** After an extension with `create`: whether the membership was created. */
   readonly created?: boolean
@@ -143,7 +143,7 @@ export interface Extended extends WithEvents {
 }
 
 /** A dry run's result for a change to all memberships. */
-export interface BulkExtensionUndoing extends WithEvents {
+export interface BulkExtensionUndoing extends WithEvents, WithAnnouncements {
   /** After a dry run: the number of memberships that would end earlier than now. */
   readonly would_shorten?: Int
   /** After a dry run: the number of expired memberships that would be active again. */
@@ -152,17 +152,6 @@ export interface BulkExtensionUndoing extends WithEvents {
   readonly would_be_capped?: Int
   /** After a dry run: the number of memberships for life that would end. */
   readonly would_end_lifetime?: Int
-  /** After a dry run: how many announcements it would set off in the next seven days, if ends are announced. */
-  readonly announcements?: {
-    /** How many reminders. */
-    readonly expiring: Int
-    /** How many ends that are followed by grace. */
-    readonly overdue: Int
-    /** How many expiries. */
-    readonly expired: Int
-    /** How many of all these in the next 24 hours. */
-    readonly next_24_hours: Int
-  }
   /** The project's membership count. */
   readonly total?: Int
   /** After a dry run: up to ten memberships with another end date. */
@@ -244,7 +233,7 @@ export interface EndCounts {
   }>
 }
 
-export interface ImportPreview {
+export interface ImportPreview extends WithAnnouncements {
   /** After a dry run: the number of memberships that would be created. */
   readonly would_grant: Int
   /** After a dry run: the number of memberships that would end earlier than now. */

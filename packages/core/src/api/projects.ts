@@ -9,7 +9,7 @@ import { ProjectId } from "../base/values.ts"
 import { memberPath, projectUpdate } from "../memberships/inputs.ts"
 import { type AuditRow, auditPage } from "./audit.ts"
 import { declareOperations, pageFields, paged, plain } from "./declaration.ts"
-import type { ActivityCell, Instant, Int } from "./types.ts"
+import type { ActivityCell, Instant, Int, WithAnnouncements } from "./types.ts"
 
 export interface ListedProject {
   /**
@@ -47,7 +47,7 @@ export interface Project extends ListedProject {
 }
 
 /** A project after a change of its settings. */
-export interface ChangedProject extends Project {
+export interface ChangedProject extends Project, WithAnnouncements {
   /** After a dry run: the number of expired memberships that would be active again. */
   readonly would_reactivate?: Int
   /** After a dry run: the number of active memberships that would be expired. */

@@ -99,3 +99,17 @@ export interface LastAttempt {
   /** @example 84 */
   readonly duration_ms: Int
 }
+
+export interface WithAnnouncements {
+  /** After a dry run: how many announcements it would set off in the next seven days, if ends are announced. */
+  readonly announcements?: {
+    /** How many reminders. */
+    readonly expiring: Int
+    /** How many ends that are followed by grace. */
+    readonly overdue: Int
+    /** How many expiries. */
+    readonly expired: Int
+    /** How many of all these in the next 24 hours. */
+    readonly next_24_hours: Int
+  }
+}

@@ -110,10 +110,12 @@ export const eventsData = (
     },
   }
 
-const announcementData = ({ next24Hours, ...counts }: AnnouncementCounts) => ({
-  ...counts,
-  next_24_hours: next24Hours,
-})
+/** Returns the field with a dry run's announcements, if ends are announced. */
+export const announcementsData = (counts: AnnouncementCounts | undefined) => {
+  if (counts === undefined) return {}
+  const { next24Hours, ...announcements } = counts
+  return { announcements: { ...announcements, next_24_hours: next24Hours } }
+}
 
 /** Returns a dry run's response data. */
 const previewData = ({
@@ -129,7 +131,7 @@ const previewData = ({
   would_reactivate: reactivated,
   would_be_capped: capped,
   would_end_lifetime: lifetimesEnded,
-  ...(announcements && { announcements: announcementData(announcements) }),
+  ...announcementsData(announcements),
   total,
   examples: examples.map(({ endDate, userId, wouldEnd }) => ({
     user_id: userId,
@@ -177,6 +179,7 @@ const extensionReply = (extension: Extension, result: ExtensionResult) => {
       new_end_date: newEndDate,
       ...(extension.by !== undefined && { end_date: formatEndDateOrNull(result.endDate) }),
       ...(result.created !== undefined && { created: result.created }),
+      ...announcementsData(result.announcements),
       ...eventsData(result.events),
     },
   }

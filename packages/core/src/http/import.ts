@@ -17,7 +17,7 @@ import { MembershipActs } from "../memberships/membership-acts.ts"
 import { type ImportedMembership, UserId, maxMemberships } from "../memberships/membership.ts"
 import { metadataSetting } from "../memberships/metadata.ts"
 import { jsonLines, parseJson } from "./body.ts"
-import { dryRunMessage, eventsData } from "./extensions.ts"
+import { announcementsData, dryRunMessage, eventsData } from "./extensions.ts"
 import { type Call, makeReader, originOf, readBody } from "./operation.ts"
 
 const { import: declared } = membershipOperations
@@ -169,6 +169,7 @@ export const makeImport = Effect.gen(function* () {
             would_grant: wouldGrant,
             would_shorten: wouldShorten,
             would_stay: wouldStay,
+            ...announcementsData(imported.announcements),
             ...eventsData(imported.events),
           }
     return { total: imported.total, message: dryRun ? dryRunMessage : reply.message, data }

@@ -11,7 +11,7 @@ import { MembershipActs, type UpdatedProject } from "../memberships/membership-a
 import type { ProjectSummary } from "../memberships/membership.ts"
 import { formatGrace } from "../memberships/project-settings.ts"
 import { WebhookActs } from "../webhooks/webhooks.ts"
-import { dryRunMessage } from "./extensions.ts"
+import { announcementsData, dryRunMessage } from "./extensions.ts"
 import {
   type Call,
   type OperationsOn,
@@ -65,7 +65,12 @@ const projectData = (project: ProjectSummary) => ({
 
 const projectReply = (project: ProjectSummary) => ({ data: projectData(project) })
 
-const updatedReply = ({ wouldExpire, wouldReactivate, ...project }: UpdatedProject) =>
+const updatedReply = ({
+  announcements,
+  wouldExpire,
+  wouldReactivate,
+  ...project
+}: UpdatedProject) =>
   wouldExpire === undefined || wouldReactivate === undefined
     ? projectReply(project)
     : {
@@ -74,6 +79,7 @@ const updatedReply = ({ wouldExpire, wouldReactivate, ...project }: UpdatedProje
           ...projectData(project),
           would_reactivate: wouldReactivate,
           would_expire: wouldExpire,
+          ...announcementsData(announcements),
         },
       }
 

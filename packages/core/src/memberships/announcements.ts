@@ -5,6 +5,8 @@ import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import { InvalidInput } from "../base/errors.ts"
 import * as Setting from "../base/setting.ts"
+import type { Millis } from "../base/time.ts"
+import type { Foresight } from "./foresight.ts"
 import { MembershipStore } from "./store.ts"
 
 /** The most reminders. */
@@ -79,6 +81,23 @@ export const settingsFor = (
   { expiry }: ExpiriesSettings,
 ): ExpirySettings | undefined =>
   store === undefined || expiry === false ? undefined : (expiry ?? Setting.parse(expiryRules))
+
+/** Tells what a change sets off in a project with a grace, as `foresee` does; `undefined` if no ends are announced. */
+export type Foreseeing = (
+  grace: Millis,
+  isSetWithOthers: boolean,
+) => Effect.Effect<Foresight | undefined>
+
+export const makeForeseeing =
+  (settings: ExpirySettings | undefined): Foreseeing =>
+  (grace, isSetWithOthers) =>
+    settings === undefined
+      ? Effect.undefined
+      : // Loaded for the first dry run.
+        Effect.map(
+          Effect.promise(() => import("./foresight.ts")),
+          ({ foresee }) => foresee(settings, grace, isSetWithOthers),
+        )
 
 const unsupported = new InvalidInput({
   field: "expiry",

@@ -12,7 +12,6 @@ import type { Repeatable } from "../base/host-method.ts"
 import type { Decoded, HostInputOf } from "../base/operation-input.ts"
 import type { ProjectId, ProjectNotFound } from "../base/values.ts"
 import { type EventDraft, knownEventTypes } from "../events/event.ts"
-import type { ExpirySettings } from "./announcements.ts"
 import type { BulkPreview, StoredPreview } from "./bulk-extension.ts"
 import { type EventsPreview, type Trial, previewEvents, trialOf } from "./dry-run.ts"
 import { formatDuration } from "./duration.ts"
@@ -88,19 +87,10 @@ const eventDataOf = (change: BulkChange) =>
  * Makes the acts that change all memberships in a project.
  *
  * @param settings.undoPeriod - in milliseconds
- * @param settings.expiry - `undefined` if ends are not announced
  */
 export const makeBulkChanges = (
   services: ChangeServices,
-  {
-    bulk: defaultMode,
-    expiry,
-    undoPeriod,
-  }: {
-    readonly bulk: BulkMode
-    readonly expiry: ExpirySettings | undefined
-    readonly undoPeriod: number
-  },
+  { bulk: defaultMode, undoPeriod }: { readonly bulk: BulkMode; readonly undoPeriod: number },
 ) => {
   const { hooks, store } = services
 
@@ -118,12 +108,10 @@ export const makeBulkChanges = (
     projectId: ProjectId,
     preview: (offsets?: ReadonlyArray<number>) => Effect.Effect<StoredPreview, Failure>,
   ): Effect.fn.Return<BulkPreview, Failure | ProjectNotFound | StoreUnavailable> {
-    if (expiry === undefined) return yield* preview()
-    const { foresee } = yield* Effect.promise(() => import("./foresight.ts"))
     const { grace } = yield* store.findProject(projectId)
-    const { count, offsets } = foresee(expiry, grace)
-    const { moved, ...counted } = yield* preview(offsets)
-    return { ...counted, announcements: moved && count(moved) }
+    const foresight = yield* services.foresee(grace, true)
+    const { moved, ...counted } = yield* preview(foresight?.offsets)
+    return { ...counted, announcements: moved && foresight?.count(moved) }
   })
 
   /** Returns a dry run's result. */

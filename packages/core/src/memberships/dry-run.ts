@@ -6,7 +6,7 @@ import { InvalidInput, type StoreUnavailable } from "../base/errors.ts"
 import type { ProjectId, ProjectNotFound } from "../base/values.ts"
 import { type EventDraft, type EventType, completeEvent } from "../events/event.ts"
 import type { EndDate } from "./end-date.ts"
-import type { DatedMembership, UserId } from "./membership.ts"
+import type { UserId } from "./membership.ts"
 
 /** Whether a change is only tried, and whether its webhooks are shown. */
 export type Trial = "none" | "dry" | "events"
@@ -43,18 +43,20 @@ export interface ImportCounts {
   readonly wouldStay: number
 }
 
+/** An end date before and after a change. */
+export interface ChangedEnd {
+  /** `undefined` for a new membership. */
+  readonly before: EndDate | undefined
+  readonly after: EndDate
+}
+
 /** Counts the effect an import would have on its users' memberships. */
-export const countImport = (
-  imported: ReadonlyArray<DatedMembership>,
-  existing: ReadonlyArray<DatedMembership>,
-): ImportCounts => {
-  const dates = new Map(existing.map(({ endDate, userId }) => [userId, endDate] as const))
-  const countWhere = (is: (before: EndDate | undefined, endDate: EndDate) => boolean): number =>
-    imported.filter(({ endDate, userId }) => is(dates.get(userId), endDate)).length
+export const countImport = (ends: ReadonlyArray<ChangedEnd>): ImportCounts => {
+  const countWhere = (is: (end: ChangedEnd) => boolean): number => ends.filter(is).length
   return {
-    wouldGrant: countWhere((before) => before === undefined),
-    wouldShorten: countWhere((before, endDate) => before !== undefined && endDate < before),
-    wouldStay: countWhere((before, endDate) => before === endDate),
+    wouldGrant: countWhere(({ before }) => before === undefined),
+    wouldShorten: countWhere(({ after, before }) => before !== undefined && after < before),
+    wouldStay: countWhere(({ after, before }) => before === after),
   }
 }
 

@@ -15,6 +15,7 @@ import { InvalidInput, StoreUnavailable } from "../base/errors.ts"
 import type { Repeatable } from "../base/host-method.ts"
 import { invalidArgument } from "../base/input.ts"
 import type { Decoded, HostInputOf } from "../base/operation-input.ts"
+import type { Millis } from "../base/time.ts"
 import type { ProjectId, ProjectNotFound } from "../base/values.ts"
 import {
   type Event,
@@ -26,6 +27,8 @@ import {
   knownEventTypes,
   newEventId,
 } from "../events/event.ts"
+import type { Foreseeing } from "./announcements.ts"
+import type { AnnouncementCounts } from "./bulk-extension.ts"
 import {
   type CalendarEnd,
   type Day,
@@ -77,6 +80,7 @@ export interface ChangeServices {
   readonly store: MembershipStore["Service"]
   readonly hooks: Hooks
   readonly crypto: { readonly randomUUID: () => string }
+  readonly foresee: Foreseeing
 }
 
 /** Makes a change's event, with the client's fields in the data. */
@@ -114,6 +118,8 @@ type DurationStart = (typeof durationStarts)[number]
 export interface ExtensionResult extends MembershipEnd {
   /** After an extension with `create`: whether the membership was created. */
   readonly created?: boolean | undefined
+  /** In a dry run: the announcements it sets off; `undefined` if ends are not announced. */
+  readonly announcements?: AnnouncementCounts | undefined
   /** In a dry run with `events`: the webhooks to be sent. */
   readonly events?: EventsPreview | undefined
 }
@@ -173,10 +179,11 @@ const startOf = (
   return { instant: today ?? EndDate(now), inDays: today !== undefined, keptDay: undefined }
 }
 
-/** A user without a membership, in a project with a time zone. */
+/** A user without a membership, in a project with settings. */
 interface Absent {
   readonly endDate: undefined
   readonly timeZone: TimeZone
+  readonly grace: Millis
 }
 
 const isAbsent = (found: Membership | Absent): found is Absent => found.endDate === undefined
@@ -326,8 +333,8 @@ export const makeExtend = (services: ChangeServices, userIds: UserIdRule) => {
     return Effect.catchTag(found, "MembershipNotFound", () =>
       Effect.gen(function* () {
         yield* admit(extending)
-        const { timeZone } = yield* store.findProject(projectId)
-        const absent: Absent = { endDate: undefined, timeZone }
+        const { grace, timeZone } = yield* store.findProject(projectId)
+        const absent: Absent = { endDate: undefined, grace, timeZone }
         return absent
       }).pipe(Effect.catchTag("ProjectNotFound", () => missing)),
     )
@@ -370,18 +377,22 @@ export const makeExtend = (services: ChangeServices, userIds: UserIdRule) => {
   /** Returns a dry run's result. */
   const tried = Effect.fnUntraced(function* (
     extending: Extending,
+    before: Absent | Membership,
     endDate: EndDate,
     later: EndsLater | undefined,
-    created: boolean,
   ) {
-    const { create, projectId, trial, userId } = extending
+    const { at, create, projectId, trial, userId } = extending
+    const created = isAbsent(before)
+    const foresight = yield* services.foresee(before.grace, false)
+    const ends = { before: before.endDate, after: later?.endDate ?? endDate }
     const change = later === undefined ? ({ _tag: "One", userId } as const) : undefined
     const event = eventOf(extending, endDate, created ? grantedType : extendedType)
     const result: ExtensionResult = {
       projectId,
       userId,
-      endDate: later?.endDate ?? endDate,
+      endDate: ends.after,
       ...(create && { created }),
+      announcements: foresight?.countEach([ends], at),
       events: yield* Effect.catchTag(
         previewEvents(store, trial, event, change),
         "ProjectNotFound",
@@ -398,8 +409,8 @@ export const makeExtend = (services: ChangeServices, userIds: UserIdRule) => {
     if (extending.trial !== "none") {
       return Effect.flatMap(findOrAbsent(extending), (found) =>
         isAbsent(found)
-          ? tried(extending, endDate, undefined, true)
-          : tried(extending, endDate, laterOf(found.endDate, { endDate, mode }), false),
+          ? tried(extending, found, endDate, undefined)
+          : tried(extending, found, endDate, laterOf(found.endDate, { endDate, mode })),
       )
     }
     const { at, expectedEndDate, idempotency, origin, projectId, reason, userId } = extending
@@ -451,7 +462,7 @@ export const makeExtend = (services: ChangeServices, userIds: UserIdRule) => {
       const before = yield* findOrAbsent(extending)
       if (isAbsent(before)) {
         const { instant, ...form } = yield* endAfter(extension, before, at)
-        if (isDry) return yield* tried(extending, instant, undefined, true)
+        if (isDry) return yield* tried(extending, before, instant, undefined)
         const granted = yield* grant(extending, { endDate: instant, ...form })
         return granted && (yield* report(extending, instant, granted))
       }
@@ -464,7 +475,7 @@ export const makeExtend = (services: ChangeServices, userIds: UserIdRule) => {
         ? { instant: lastEndDate, ...instantForm }
         : yield* endAfter(extension, before, at)
       if (isDry) {
-        return yield* tried(extending, endDate, isForLife ? endsLater(endDate) : undefined, false)
+        return yield* tried(extending, before, endDate, isForLife ? endsLater(endDate) : undefined)
       }
       const changed = {
         ...change,

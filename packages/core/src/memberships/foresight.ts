@@ -1,11 +1,14 @@
-/** How many announcements a change of many end dates sets off in the next days. */
+/** How many announcements a change of end dates sets off in the next days. */
 
 import { Millis } from "../base/time.ts"
 import type { ExpirySettings } from "./announcements.ts"
 import type { AnnouncementCounts } from "./bulk-extension.ts"
+import type { ChangedEnd } from "./dry-run.ts"
 import { EndDate } from "./end-date.ts"
+import { cellOf } from "./ends.ts"
 import {
   type AnnouncementRules,
+  type DueMembership,
   type LastAnnouncement,
   announcementRules,
   decideExpiry,
@@ -25,21 +28,21 @@ interface Foreseen extends LastAnnouncement {
   readonly at: number
 }
 
-/** Returns what is announced for an end date that a change of many sets now, if nothing else happens. */
+/** Returns what is announced for an end date that a change sets now, if nothing else happens. */
 const foreseeOne = (
   rules: AnnouncementRules,
-  grace: Millis,
-  endDate: EndDate,
+  set: Pick<DueMembership, "endDate" | "grace" | "isSetWithOthers">,
   isToldOverdue: boolean,
 ): ReadonlyArray<Foreseen> => {
+  const { endDate } = set
   const found: Array<Foreseen> = []
   const before = isToldOverdue ? { endDate, lead: Millis(0) } : undefined
-  const set = { endDate, grace, graceSetAt: undefined, dateSetAt: now, isSetWithOthers: true }
+  const candidate = { ...set, graceSetAt: undefined, dateSetAt: now }
   let at: number | undefined = now
   while (at !== undefined && at <= now + foreseenMillis) {
     const { alarm, announced } = decideExpiry(
       rules,
-      { ...set, announced: found.at(-1) ?? before },
+      { ...candidate, announced: found.at(-1) ?? before },
       at,
     )
     if (announced !== undefined) found.push({ ...announced, at })
@@ -65,14 +68,25 @@ export interface Foresight {
    * @param moved - as in a `StoredPreview`
    */
   readonly count: (moved: ReadonlyArray<number>) => AnnouncementCounts
+  /**
+   * Counts the announcements for memberships one by one.
+   *
+   * @param at - the time of the change, in milliseconds since the epoch
+   */
+  readonly countEach: (changed: ReadonlyArray<ChangedEnd>, at: number) => AnnouncementCounts
 }
 
 /**
- * Tells what a bulk extension or its undo sets off in the next seven days.
+ * Tells what a change of end dates sets off in the next seven days.
  *
  * @param grace - the grace of the project
+ * @param isSetWithOthers - whether it is a change of many
  */
-export const foresee = (settings: ExpirySettings, grace: Millis): Foresight => {
+export const foresee = (
+  settings: ExpirySettings,
+  grace: Millis,
+  isSetWithOthers: boolean,
+): Foresight => {
   const rules = announcementRules(settings, -Infinity)
   const leads = [...rules.leads, -grace]
   // What is due at the end of a span, is announced in it.
@@ -81,20 +95,37 @@ export const foresee = (settings: ExpirySettings, grace: Millis): Foresight => {
   const offsets = [...new Set(all)].toSorted((one, other) => one - other)
   const each = [false, true].flatMap((isToldOverdue) =>
     [-foreseenMillis - grace, ...offsets].map((offset) =>
-      countsOf(foreseeOne(rules, grace, EndDate(now + offset), isToldOverdue)),
+      countsOf(
+        foreseeOne(
+          rules,
+          { endDate: EndDate(now + offset), grace, isSetWithOthers },
+          isToldOverdue,
+        ),
+      ),
     ),
   )
+  const count = (moved: ReadonlyArray<number>): AnnouncementCounts => {
+    const sumOf = (name: keyof AnnouncementCounts): number =>
+      each.reduce((sum, counts, part) => sum + counts[name] * (moved[part] ?? 0), 0)
+    return {
+      expiring: sumOf("expiring"),
+      overdue: sumOf("overdue"),
+      expired: sumOf("expired"),
+      next24Hours: sumOf("next24Hours"),
+    }
+  }
   return {
     offsets,
-    count: (moved) => {
-      const sumOf = (name: keyof AnnouncementCounts): number =>
-        each.reduce((sum, counts, cell) => sum + counts[name] * (moved[cell] ?? 0), 0)
-      return {
-        expiring: sumOf("expiring"),
-        overdue: sumOf("overdue"),
-        expired: sumOf("expired"),
-        next24Hours: sumOf("next24Hours"),
+    count,
+    countEach: (changed, at) => {
+      const isExpired = (end: EndDate | undefined) => end !== undefined && end + grace <= at
+      const moved = Array.from({ length: offsets.length + 1 }, () => 0)
+      for (const { after, before } of changed) {
+        if (before === after || (isExpired(before) && isExpired(after))) continue
+        const part = cellOf({ bounds: offsets }, after - at)
+        moved[part] = (moved[part] ?? 0) + 1
       }
+      return count(moved)
     },
   }
 }

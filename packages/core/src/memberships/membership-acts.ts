@@ -18,9 +18,11 @@ import { invalidArgument } from "../base/input.ts"
 import type { Decoded } from "../base/operation-input.ts"
 import { ProjectDeletions } from "../base/project-deletions.ts"
 import * as Setting from "../base/setting.ts"
+import { Millis } from "../base/time.ts"
 import { type ProjectId } from "../base/values.ts"
 import { type Event, Hooks, eventData, knownEventTypes } from "../events/event.ts"
-import { type ExpiriesSettings, settingsFor } from "./announcements.ts"
+import { type ExpiriesSettings, makeForeseeing, settingsFor } from "./announcements.ts"
+import type { AnnouncementCounts } from "./bulk-extension.ts"
 import { makeBulkChanges } from "./bulk-extensions.ts"
 import { endOfDay, knownZone, utc } from "./calendar.ts"
 import {
@@ -67,10 +69,12 @@ import {
 } from "./metadata.ts"
 import { makeMove } from "./move.ts"
 import {
+  type EndedAgo,
   type ProjectSettings,
   applyProjectPatch,
   defaultProjectSettings,
   graceChange,
+  movedEnds,
   projectChanges,
 } from "./project-settings.ts"
 import { makeMembershipQueries } from "./queries.ts"
@@ -108,19 +112,32 @@ const emptyProject = (id: ProjectId): ProjectSummary => ({
   lastBulkEndDate: undefined,
 })
 
-/** Counts the memberships to which a change of grace would give another state. */
-const previewGrace = (
+/** Counts the memberships to which a change of grace would give another state, and the ends that it would move. */
+const previewGrace = Effect.fnUntraced(function* (
   store: MembershipStore["Service"],
+  isAnnouncing: boolean,
   before: ProjectSummary,
   after: ProjectSettings,
-) => {
+) {
   const change = graceChange(before, after)
-  if (change === undefined) return Effect.succeed({ wouldReactivate: 0, wouldExpire: 0 })
-  return Effect.map(store.countEndedBetween(before.id, change), (count) => ({
-    wouldReactivate: change.state === "active" ? count : 0,
-    wouldExpire: change.state === "expired" ? count : 0,
-  }))
-}
+  const count = ({ from, to }: EndedAgo) =>
+    change !== undefined && from < to
+      ? store.countEndedBetween(before.id, { from, to })
+      : Effect.succeed(0)
+  const changed = change === undefined ? 0 : yield* count(change)
+  const states = {
+    wouldReactivate: change?.state === "active" ? changed : 0,
+    wouldExpire: change?.state === "expired" ? changed : 0,
+  }
+  if (!isAnnouncing) return states
+  const countWithin = (days: number) => {
+    const ends = movedEnds(before, after, Millis(days * 86_400_000))
+    return Effect.all({ overdue: count(ends.overdue), expired: count(ends.expired) })
+  }
+  const [soon, all] = [yield* countWithin(1), yield* countWithin(7)]
+  const announcements = { expiring: 0, ...all, next24Hours: soon.overdue + soon.expired }
+  return { ...states, announcements }
+})
 
 // Far days in many time zones take 0.1 ms each.
 const rowsPerTurn = 100
@@ -151,7 +168,14 @@ const findDates = Effect.fnUntraced(function* (
 const makeChanges = Effect.fnUntraced(function* (settings: ActSettings) {
   const deletions = yield* ProjectDeletions
   const store = yield* MembershipStore
-  const services = { store, hooks: yield* Hooks, crypto: yield* WebCrypto }
+  const expiry = settingsFor(store, settings)
+  const isAnnouncing = expiry !== undefined
+  const services = {
+    store,
+    hooks: yield* Hooks,
+    crypto: yield* WebCrypto,
+    foresee: makeForeseeing(expiry),
+  }
 
   return {
     createProject: Effect.fnUntraced(function* (
@@ -178,7 +202,9 @@ const makeChanges = Effect.fnUntraced(function* (settings: ActSettings) {
         const before = yield* store.findProject(projectId)
         const after = applyProjectPatch(before, patch)
         const updated: UpdatedProject = { ...before, ...after }
-        if (dryRun) return { ...updated, ...(yield* previewGrace(store, before, after)) }
+        if (dryRun) {
+          return { ...updated, ...(yield* previewGrace(store, isAnnouncing, before, after)) }
+        }
         const idempotency = context.idempotency && {
           ...context.idempotency,
           answer: JSON.stringify(updated),
@@ -278,7 +304,15 @@ const makeChanges = Effect.fnUntraced(function* (settings: ActSettings) {
         const found = yield* store.list(projectId, { after: undefined, limit: total, userIds })
         const size = { _tag: "Import", size: total } as const
         const events = yield* previewEvents(store, trial, event, size)
-        const result: ImportResult = { total, ...countImport(memberships, found), events }
+        const { grace } = yield* store.findProject(projectId)
+        const foresight = yield* services.foresee(grace, true)
+        const dates = new Map(found.map(({ endDate, userId }) => [userId, endDate] as const))
+        const ends = memberships.map(({ endDate, userId }) => ({
+          before: dates.get(userId),
+          after: endDate,
+        }))
+        const announcements = foresight?.countEach(ends, context.at)
+        const result: ImportResult = { total, ...countImport(ends), announcements, events }
         return result
       }
       yield* reportChange(services, change, yield* store.import({ ...change, event, memberships }))
@@ -288,7 +322,7 @@ const makeChanges = Effect.fnUntraced(function* (settings: ActSettings) {
 
     extend: makeExtend(services, settings.userIds),
 
-    ...makeBulkChanges(services, { ...settings, expiry: settingsFor(store, settings) }),
+    ...makeBulkChanges(services, settings),
 
     update: Effect.fnUntraced(function* (
       { metadata: patch, projectId, reason, userId }: Decoded<typeof membershipUpdate>,
@@ -373,6 +407,8 @@ export interface ActSettings
 
 /** A project after a change of its settings. */
 export interface UpdatedProject extends ProjectSummary {
+  /** After a dry run: the ends that a new grace moves; `undefined` if ends are not announced. */
+  readonly announcements?: AnnouncementCounts | undefined
   /** After a dry run: how many expired memberships would be active again. */
   readonly wouldReactivate?: number | undefined
   /** After a dry run: how many active memberships would be expired. */
@@ -389,6 +425,8 @@ export interface GrantResult extends CurrentMembership {
 export interface ImportResult extends Partial<ImportCounts> {
   /** How many memberships were created or set. */
   readonly total: number
+  /** In a dry run: the announcements it sets off; `undefined` if ends are not announced. */
+  readonly announcements?: AnnouncementCounts | undefined
   /** In a dry run with `events`: the webhooks to be sent. */
   readonly events?: EventsPreview | undefined
 }

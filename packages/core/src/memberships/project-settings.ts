@@ -72,16 +72,30 @@ export const projectChanges = (
     return from === to ? [] : [{ field, from, to }]
   })
 
+/** When memberships have ended: at least `from` ago, and less than `to`, in milliseconds; negative for a time to come. */
+export interface EndedAgo {
+  readonly from: Millis
+  readonly to: Millis
+}
+
+/** Returns which ends are announced within a time after a change of grace. */
+export const movedEnds = (
+  before: ProjectSettings,
+  after: ProjectSettings,
+  within: Millis,
+): Readonly<Record<"overdue" | "expired", EndedAgo>> => ({
+  overdue: { from: Millis(-within), to: Millis(after.grace > 0 ? 0 : -within) },
+  expired: { from: Millis(after.grace - within), to: before.grace },
+})
+
 /**
- * Returns when memberships must have ended to have another state after a change of grace: at least `from` ago, and less than
- * `to`, in milliseconds. `undefined` if there is no difference.
+ * Returns when memberships must have ended to have another state after a change of grace. `undefined` if there is no
+ * difference.
  */
 export const graceChange = (
   before: ProjectSettings,
   after: ProjectSettings,
-):
-  | { readonly state: "active" | "expired"; readonly from: Millis; readonly to: Millis }
-  | undefined => {
+): (EndedAgo & { readonly state: "active" | "expired" }) | undefined => {
   if (before.grace === after.grace) return undefined
   return before.grace < after.grace
     ? { state: "active", from: before.grace, to: after.grace }

@@ -45,7 +45,7 @@ const told = (
 it("counts the announcements for new end dates, at the bounds of their ranges, too", () => {
   fc.assert(
     fc.property(settings, lengths(300), lengths(1000), (given, grace, further) => {
-      const { count, offsets } = foresee(given, grace)
+      const { count, offsets } = foresee(given, grace, true)
       expect(offsets).toEqual([...new Set(offsets)].toSorted((one, other) => one - other))
       const ends = [further - 400 * hour, ...offsets, ...offsets.map((offset) => offset - 1)]
       for (const end of ends) {

@@ -236,7 +236,8 @@ describe("a dry run", () => {
     yield* grant({ ...member, endDate: in2028 })
     const endDate = in2027
     const one = yield* extend({ ...member, endDate, dryRun: true })
-    expect(one).toEqual({ ...member, endDate })
+    const announcements = { expiring: 0, overdue: 0, expired: 0, next24Hours: 0 }
+    expect(one).toEqual({ ...member, endDate, announcements })
     const all = yield* extendAll({ ...project, endDate, dryRun: true })
     expect(all).toMatchObject({ endDate, total: 1, preview: { shortened: 1 } })
     expect(bodies).toHaveLength(1)

@@ -1,7 +1,13 @@
 /** Certifies a hold on announcements after a change of many. */
 
 import { expect } from "@effect/vitest"
-import { foresee, makeDecideAnnouncement, maxBulkExtensions } from "@tenure/core/internal"
+import {
+  type EndedAgo,
+  foresee,
+  makeDecideAnnouncement,
+  maxBulkExtensions,
+  movedEnds,
+} from "@tenure/core/internal"
 import {
   type BulkMode,
   FeedStore,
@@ -70,6 +76,32 @@ const foreseeingTests = (tests: StoreTests): void => {
   const { advance, describe, settlesAtOnce } = tests
   const test = announcedOn(tests)
 
+  /** Counts announcements in a week. */
+  const countAnnounced = Effect.fnUntraced(function* (
+    world: Announcing,
+    isCounted: (user: UserId, type: string) => boolean,
+  ) {
+    const counts = { expiring: 0, overdue: 0, expired: 0, next24Hours: 0 }
+    for (let passed = 0; passed <= 7; passed += 0.5) {
+      for (const [type, user] of yield* sweepHeld(world)) {
+        if (!isCounted(UserId(user), type)) continue
+        if (type === "membership.expiring") counts.expiring++
+        if (type === "membership.overdue") counts.overdue++
+        if (type === "membership.expired") counts.expired++
+        if (passed <= 1) counts.next24Hours++
+      }
+      yield* advance(dayMillis / 2)
+    }
+    return counts
+  })
+
+  const grantEach = Effect.fnUntraced(function* ({ store }: Announcing) {
+    for (const end of ends) {
+      const userId = UserId(`in_${end}`)
+      yield* store.grant({ ...change(p1), userId, endDate: yield* inDays(end) })
+    }
+  })
+
   /** Compares a preview's counts with the announcements for changed members in the next week. */
   const expectForeseen = Effect.fnUntraced(function* (
     world: Announcing,
@@ -83,7 +115,7 @@ const foreseeingTests = (tests: StoreTests): void => {
     const datesNow = Effect.map(store.list(p1, { after: undefined, limit: 100 }), (all) =>
       all.map(({ endDate, userId }) => [userId, endDate] as const),
     )
-    const { count, offsets } = foresee(expiry, grace)
+    const { count, offsets } = foresee(expiry, grace, true)
     const { moved } = yield* preview(offsets)
     const before = new Map(yield* datesNow)
     yield* changing
@@ -91,21 +123,44 @@ const foreseeingTests = (tests: StoreTests): void => {
     const changed = new Set(
       after.flatMap(([user, date]) => (before.get(user) === date ? [] : [user])),
     )
-    const counts = { expiring: 0, overdue: 0, expired: 0, next24Hours: 0 }
-    for (let passed = 0; passed <= 7; passed += 0.5) {
-      const told = yield* sweepHeld(world)
-      for (const [type] of told.filter(([, user]) => changed.has(UserId(user)))) {
-        if (type === "membership.expiring") counts.expiring++
-        if (type === "membership.overdue") counts.overdue++
-        if (type === "membership.expired") counts.expired++
-        if (passed <= 1) counts.next24Hours++
-      }
-      yield* advance(dayMillis / 2)
-    }
-    expect(count(moved ?? [])).toEqual(counts)
+    expect(count(moved ?? [])).toEqual(yield* countAnnounced(world, (user) => changed.has(user)))
   })
 
   describe("the announcements that a preview counts", () => {
+    for (const [days, newDays] of [
+      [0, 2],
+      [2, 0],
+      [3, 1],
+      [1, 3],
+      [1, 30],
+    ] as const)
+      test(`are ends that come by a grace for ${newDays} days in place of ${days}`, function* (world) {
+        const { store } = world
+        const settings = (inGrace: number) => ({
+          ...defaultProjectSettings,
+          grace: Millis(inGrace * dayMillis),
+        })
+        const [before, after] = [settings(days), settings(newDays)]
+        yield* changeSettings(store, change(p1), before)
+        yield* grantEach(world)
+        yield* advance(1.5 * dayMillis)
+        yield* sweepHeld(world)
+        const count = ({ from, to }: EndedAgo) =>
+          from < to ? store.countEndedBetween(p1, { from, to }) : Effect.succeed(0)
+        const foreseen = Effect.fnUntraced(function* (within: number) {
+          const { expired: expiries, overdue } = movedEnds(
+            before,
+            after,
+            Millis(within * dayMillis),
+          )
+          return { overdue: yield* count(overdue), expired: yield* count(expiries) }
+        })
+        const [soon, all] = [yield* foreseen(1), yield* foreseen(7)]
+        yield* changeSettings(store, change(p1), after, before)
+        const told = yield* countAnnounced(world, (_, type) => type !== "membership.expiring")
+        expect({ expiring: 0, ...all, next24Hours: soon.overdue + soon.expired }).toEqual(told)
+      })
+
     for (const graceDays of [0, 2])
       for (const [name, days, mode] of changes)
         test(`are those that come by ${name}, with grace for ${graceDays} days`, function* (world) {
@@ -113,10 +168,7 @@ const foreseeingTests = (tests: StoreTests): void => {
           const grace = Millis(graceDays * dayMillis)
           yield* changeSettings(store, change(p1), { grace })
           yield* advance(2 * dayMillis)
-          for (const end of ends) {
-            const userId = UserId(`in_${end}`)
-            yield* store.grant({ ...change(p1), userId, endDate: yield* inDays(end) })
-          }
+          yield* grantEach(world)
           yield* sweepHeld(world)
           const bulk =
             mode === "extendBy"

@@ -269,7 +269,10 @@ const conditionTests = (test: ServerTest): void => {
     const before = await tenure.memberships.history({ projectId: "p1" })
     const body = { extend: validDate, dry_run: true }
     const data = { new_end_date: validDate }
-    const one = expectSuccess(await extend(fixture, extendOne, body), { total: 1, data })
+    const one = expectSuccess(await extend(fixture, extendOne, body), {
+      total: 1,
+      data: { ...data, announcements: noneAnnounced },
+    })
     const all = expectSuccess(await extend(fixture, extendAll, body), {
       total: 3,
       data: {
@@ -279,7 +282,7 @@ const conditionTests = (test: ServerTest): void => {
         would_reactivate: 0,
         would_be_capped: 0,
         would_end_lifetime: 0,
-        announcements: { expiring: 0, overdue: 0, expired: 0, next_24_hours: 0 },
+        announcements: noneAnnounced,
         examples: [
           { user_id: "1001", end_date: initialEndDate, would_end: validDate },
           { user_id: "1002", end_date: initialEndDate, would_end: validDate },
@@ -295,6 +298,9 @@ const conditionTests = (test: ServerTest): void => {
     expectSuccess(real, { total: 3, data })
   })
 }
+
+/** The announcements in a dry run if all ends are far. */
+const noneAnnounced = { expiring: 0, overdue: 0, expired: 0, next_24_hours: 0 }
 
 const durationTests = (test: ServerTest): void => {
   test("of one ends it later by the calendar in UTC: from its end, from now, or from the later of both", async (fixture) => {
@@ -695,12 +701,21 @@ const previewTests = (test: ServerTest): void => {
     const changed = { user_id: "1001", new_end_date: validDate, reason: "invoice 117" }
     expectSuccess(await extend(fixture, extendOne, one), {
       total: 1,
-      data: { new_end_date: validDate, events: preview(id, "membership.extended", changed) },
+      data: {
+        new_end_date: validDate,
+        announcements: noneAnnounced,
+        events: preview(id, "membership.extended", changed),
+      },
     })
     const all = dataOf(await extend(fixture, extendAll, { extend_by: "P3D", ...dry }))
     const by = { mode: "extend_by", extend_by: "P3D" }
     expect(all["events"]).toEqual(preview(id, "memberships.extended", by))
-    const counts = { would_grant: 0, would_shorten: 0, would_stay: 0 }
+    const counts = {
+      would_grant: 0,
+      would_shorten: 0,
+      would_stay: 0,
+      announcements: noneAnnounced,
+    }
     expectSuccess(await importBy("dry_run=true&events=true"), {
       total: 1,
       data: { ...counts, events: preview(id, "memberships.imported", { total: 1 }) },

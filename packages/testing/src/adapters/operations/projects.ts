@@ -108,7 +108,8 @@ const ownTests = (test: ServerTest): void => {
     const data = { ...p1, last_bulk_end_date: null, time_zone: timeZone, grace: null }
     const change = { time_zone: timeZone, reason }
     const tried = await operate("PATCH", project, { ...change, dry_run: true })
-    const foreseen = { ...data, would_reactivate: 0, would_expire: 0 }
+    const announcements = { expiring: 0, overdue: 0, expired: 0, next_24_hours: 0 }
+    const foreseen = { ...data, would_reactivate: 0, would_expire: 0, announcements }
     expect(expectSuccess(tried, { data: foreseen })["message"]).toContain("nothing was changed")
     expectSuccess(await call("GET", project), { data: { ...data, time_zone: "UTC" } })
     const changed = await operate("PATCH", project, change)
@@ -174,7 +175,8 @@ const ownTests = (test: ServerTest): void => {
     // A date has to be in the future nevertheless.
     const past = await operate("PATCH", `${member}/extend`, { extend: later })
     expect(past.status).toBe(422)
-    const shorter = { would_reactivate: 0, would_expire: 1, grace: null }
+    const announcements = { expiring: 0, overdue: 0, expired: 1, next_24_hours: 1 }
+    const shorter = { would_reactivate: 0, would_expire: 1, announcements, grace: null }
     expect(dataOf(await operate("PATCH", project, { grace: null, dry_run: true }))).toMatchObject(
       shorter,
     )
