@@ -75,6 +75,7 @@ it("an import is only tried in a dry run, which tells the webhooks", () =>
       would_grant: 1,
       would_shorten: 0,
       would_stay: 0,
+      announcements: { expiring: 0, overdue: 0, expired: 0, next_24_hours: 0 },
       events: { total: 0, by_type: {}, first: [] },
     })
     expect(await tenure.memberships.list({ projectId: "p1" })).toEqual(before)

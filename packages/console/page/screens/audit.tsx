@@ -36,12 +36,33 @@ const Subject = ({ of, project }: { readonly of: AuditRow; readonly project?: st
 interface Search {
   readonly user: string
   readonly key: string
+  readonly request: string
+  /** Days or times in UTC, as they are typed. */
+  readonly since: string
+  readonly until: string
   /** An action; empty for all. */
   readonly action: string
   readonly announcements: boolean
 }
 
-const everything: Search = { user: "", key: "", action: "", announcements: true }
+const everything: Search = {
+  user: "",
+  key: "",
+  request: "",
+  since: "",
+  until: "",
+  action: "",
+  announcements: true,
+}
+
+/** Reads a day or a time in UTC. Anything else is left to the API to refuse. */
+const timeOf = (typed: string): string => {
+  const text = typed.trim()
+  const [, day, time = "00:00"] =
+    /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?))?Z?$/.exec(text) ?? []
+  const instant = new Date(`${day}T${time}Z`)
+  return Number.isNaN(instant.getTime()) ? text : instant.toISOString()
+}
 
 const isAction = (text: string): text is AuditRow["action"] => Object.hasOwn(deeds, text)
 
@@ -51,10 +72,14 @@ const typingPause = 300
 /** Returns a search, how to change it, and its parameters for the API once typing has paused. */
 const useSearch = () => {
   const [search, setSearch] = useState(everything)
-  const { action, announcements, key, user } = useSettled(search, typingPause)
+  const { action, announcements, key, request, user, ...times } = useSettled(search, typingPause)
+  const [since, until] = [timeOf(times.since), timeOf(times.until)]
   const filter = {
     ...(user.trim() !== "" && { user_id: user.trim() }),
     ...(key.trim() !== "" && { key_id: key.trim() }),
+    ...(request.trim() !== "" && { request_id: request.trim() }),
+    ...(since !== "" && { since }),
+    ...(until !== "" && { until }),
     ...(isAction(action) && { action }),
     ...(!announcements && { announcements: "false" as const }),
   }
@@ -82,6 +107,24 @@ const Filters = (props: {
         placeholder="Id of a key"
         value={search.key}
         onType={(key) => change({ key })}
+      />
+      <SearchField
+        label="Changes by the request with the id"
+        placeholder="Id of a request"
+        value={search.request}
+        onType={(request) => change({ request })}
+      />
+      <SearchField
+        label="Changes since a day or time in UTC"
+        placeholder="Since 2026-11-30"
+        value={search.since}
+        onType={(since) => change({ since })}
+      />
+      <SearchField
+        label="Changes before a day or time in UTC"
+        placeholder="Before 2026-11-30 12:00"
+        value={search.until}
+        onType={(until) => change({ until })}
       />
       <select
         aria-label="Kind of change"

@@ -220,11 +220,13 @@ const conditionTests = (test: ServerTest): void => {
     const { tenure } = fixture
     const keeping = { extend: validDate, mode: "never_shorten" }
     const kept = { total: 1, data: { new_end_date: later } }
+    const triedToKeep = { total: 1, data: { new_end_date: later, announcements: noneAnnounced } }
     await grant(fixture, later)
     const before = await tenure.memberships.history({ projectId: "p1" })
     for (const fields of [{}, { dry_run: true }, { expected_end_date: later }]) {
       const response = await extend(fixture, extendOne, { ...keeping, ...fields })
-      expect(expectSuccess(response, kept).message).toContain("nothing was changed")
+      const expected = "dry_run" in fields ? triedToKeep : kept
+      expect(expectSuccess(response, expected).message).toContain("nothing was changed")
     }
     const first = expectSuccess(await extend(fixture, extendOne, keeping, "left"), kept)
     expect(await tenure.memberships.history({ projectId: "p1" })).toEqual(before)
@@ -232,7 +234,10 @@ const conditionTests = (test: ServerTest): void => {
     const repeated = expectSuccess(await extend(fixture, extendOne, keeping, "left"), kept)
     expect(repeated.message).toBe(first.message)
     const extended = { total: 1, data: { new_end_date: validDate } }
-    expectSuccess(await extend(fixture, extendOne, { ...keeping, dry_run: true }), extended)
+    expectSuccess(await extend(fixture, extendOne, { ...keeping, dry_run: true }), {
+      total: 1,
+      data: { ...extended.data, announcements: noneAnnounced },
+    })
     expect(await endDatesOf(fixture)).toEqual(unchanged)
     expectSuccess(await extend(fixture, extendOne, keeping), extended)
     await grant(fixture, later, "1003")
@@ -314,7 +319,11 @@ const durationTests = (test: ServerTest): void => {
       await grant(fixture, start)
       const dry = await extend(fixture, extendOne, { ...fields, dry_run: true })
       const date = end === "tomorrow" ? instant : end
-      expectSuccess(dry, { total: 1, data: { new_end_date: date, end_date: date } })
+      // A reminder of an end tomorrow is late.
+      const expired = end === "tomorrow" ? 1 : 0
+      const announcements = { ...noneAnnounced, expired, next_24_hours: expired }
+      const foreseen = { new_end_date: date, end_date: date, announcements }
+      expectSuccess(dry, { total: 1, data: foreseen })
       expect((await endDatesOf(fixture))[0]).toBe(start)
       const response = await extend(fixture, extendOne, fields, crypto.randomUUID())
       const [found = ""] = await endDatesOf(fixture)
@@ -367,7 +376,7 @@ const durationTests = (test: ServerTest): void => {
 
     const data = { new_end_date: validDate, created: true }
     const dry = await operate("PATCH", missing, { ...body, dry_run: true })
-    expectSuccess(dry, { total: 1, data })
+    expectSuccess(dry, { total: 1, data: { ...data, announcements: noneAnnounced } })
     expect(await endDatesOf(fixture)).toEqual(unchanged)
     const headers = keyed()
     for (const replayed of [undefined, "true"]) {
@@ -486,7 +495,7 @@ const durationTests = (test: ServerTest): void => {
     const others = [initialEndDate, null]
     expect(await listed()).toEqual([[end, "2098-01-31"], others, others])
     const elsewhere = { ...body, time_zone: "Asia/Tokyo", dry_run: true }
-    const data = { new_end_date: "2098-01-31T15:00:00.000Z" }
+    const data = { new_end_date: "2098-01-31T15:00:00.000Z", announcements: noneAnnounced }
     expectSuccess(await extend(fixture, extendOne, elsewhere), { total: 1, data })
     const yesterday = new Date(Date.now() - 2 * 86_400_000).toISOString().slice(0, 10)
     for (const path of [extendOne, extendAll]) {
