@@ -88,7 +88,7 @@ export const SearchField = (props: {
   readonly value: string
   readonly onType: (value: string) => void
 }) => (
-  <div class="search" role="search">
+  <div class="search">
     <input
       type="search"
       aria-label={props.label}

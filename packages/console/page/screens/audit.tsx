@@ -93,7 +93,7 @@ const Filters = (props: {
 }) => {
   const { change, search } = props.of
   return (
-    <div class="filters">
+    <div class="filters" role="search">
       {props.isOfProject === true && (
         <SearchField
           label="Changes to the member with the id"

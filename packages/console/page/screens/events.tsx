@@ -203,7 +203,7 @@ export const EventsScreen = ({ project }: { readonly project: string }) => {
         </button>
       }
     >
-      <div class="filters">
+      <div class="filters" role="search">
         <SearchField
           label="Filter those on screen by type, member or id"
           placeholder="Type, member or id"

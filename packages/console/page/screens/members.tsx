@@ -265,7 +265,7 @@ export const MembersScreen = ({ project }: Props) => {
   const zoned = { project, zone: facts.value.time_zone }
   return (
     <ProjectScreen project={project} tab="members" actions={mayGrant && <Grant {...zoned} />}>
-      <div class="filters">
+      <div class="filters" role="search">
         <SearchField
           label="Find members whose id begins with"
           placeholder="Id of a user"

@@ -122,7 +122,11 @@ const screens: ReadonlyArray<Screen> = [
     },
   ],
   ["keys", () => "#/keys", (page) => says(page, "checkout")],
-  ["audit", () => "#/audit", (page) => says(page, "Key revoked")],
+  [
+    "audit",
+    () => "#/audit",
+    (page) => page.getByRole("cell", { name: "Key revoked" }).first().waitFor(),
+  ],
   ["project", () => shop, (page) => says(page, "Done to all members")],
   ["settings", () => `${shop}/settings`, (page) => says(page, "Delete this project")],
   ["project-audit", () => `${shop}/audit`, (page) => says(page, "Invoice 2026-1107 paid")],

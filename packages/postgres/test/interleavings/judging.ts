@@ -60,7 +60,7 @@ const exceptions: ReadonlyArray<Exception> = [
   // An extension without a condition locks no project. If it began before a bulk extension, it comes first in the
   // changes, also if the bulk extension is answered first.
   {
-    first: /^(extend( twice| idempotency( in another project)?)?|transaction of the host)$/,
+    first: /^(extend( twice| once( in another project)?| to a day)?|transaction of the host)$/,
     second: /^(extend all|undo)/,
     parts: ["meanwhile"],
   },
