@@ -122,7 +122,7 @@ const Filters = (props: {
       />
       <SearchField
         label="Changes before a day or time in UTC"
-        placeholder="Before 2026-11-30 12:00"
+        placeholder="Before 2026-12-01"
         value={search.until}
         onType={(until) => change({ until })}
       />

@@ -105,6 +105,15 @@ const screens: ReadonlyArray<Screen> = [
     },
   ],
   [
+    "extend-all-dry",
+    () => shop,
+    async (page) => {
+      await press(page, "Add days")
+      await field(page, "by").fill("P1D")
+      await confirm(page, "Dry run", "ends would be announced")
+    },
+  ],
+  [
     "time-zone",
     () => `${shop}/settings`,
     async (page) => {
