@@ -72,6 +72,9 @@ const sample = <A>(cases: fc.Arbitrary<A>, numRuns: number): ReadonlyArray<A> =>
 
 const anyZone = fc.constantFrom(...zones)
 
+/** A zone that has skipped no day. The day after a skipped one has another number, with which months go on. */
+const steadyZone = fc.constantFrom(...zones.filter((zone) => zone !== "Pacific/Apia"))
+
 const anyDay = fc
   .integer({ min: Date.UTC(1990, 0, 1) / dayMillis, max: Date.UTC(2060, 0, 1) / dayMillis })
   .map((day) => new Date(day * dayMillis).toISOString().slice(0, 10))
@@ -146,7 +149,7 @@ describe("whole days", () => {
   it("end up where one step of all months leads", () => {
     fc.assert(
       fc.property(
-        fc.constantFrom(...zones.filter((zone) => zone !== "Pacific/Apia")),
+        steadyZone,
         anyDay,
         fc.array(fc.integer({ min: 1, max: 30 }), { minLength: 1, maxLength: 8 }),
         (zone, day, months) => {
@@ -215,7 +218,7 @@ describe("an instant", () => {
   it("comes by steps at noon where one step of all months leads", () => {
     fc.assert(
       fc.property(
-        anyZone,
+        steadyZone,
         anyDay,
         fc.array(fc.integer({ min: 1, max: 30 }), { minLength: 1, maxLength: 8 }),
         (zone, day, months) => {
