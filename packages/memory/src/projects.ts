@@ -295,9 +295,11 @@ const makeMembers = (): Members => {
         if (endDate <= activeAfter && wouldEnd > activeAfter) counts.reactivated++
         if (wouldEnd === lastEndDate && endDate < lastEndDate) counts.capped++
         if (endDate === lastEndDate && wouldEnd < lastEndDate) counts.lifetimesEnded++
-        const isActive = endDate > activeAfter || wouldEnd > activeAfter
+        // Those who were told stay expired in silence.
+        const isSilent =
+          Math.max(endDate, wouldEnd) <= activeAfter && member.announced?.lead === expiredLead
         const told = member.announced?.endDate === wouldEnd ? member.announced.lead : undefined
-        if (wouldEnd !== endDate && isActive && told !== expiredLead) {
+        if (wouldEnd !== endDate && !isSilent && told !== expiredLead) {
           const part = cellOf({ bounds: movedFrom }, wouldEnd) + (told === 0 ? parts : 0)
           moved[part] = (moved[part] ?? 0) + 1
         }

@@ -330,8 +330,11 @@ const previewBulkChange = (schema: string): string => `
              count(*) FILTER (WHERE before <= p.active_after AND after > p.active_after) AS reactivated,
              count(*) FILTER (WHERE before < ${lastEndDateSql} AND after = ${lastEndDateSql}) AS capped,
              count(*) FILTER (WHERE before = ${lastEndDateSql} AND after < ${lastEndDateSql}) AS lifetimes_ended,
-             count(*) FILTER (WHERE before <> after AND greatest(before, after) > p.active_after
-                               AND (told_end = after AND told_lead = ${expiredLead / 1000}) IS NOT TRUE) AS moved
+             count(*) FILTER (
+               WHERE before <> after AND (
+                 told_lead = ${expiredLead / 1000} AND (greatest(before, after) <= p.active_after OR told_end = after)
+               ) IS NOT TRUE
+             ) AS moved
       FROM (${datesWithLog(schema, "OFFSET 0")}) d
       GROUP BY part
     ) parts

@@ -3,9 +3,10 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
-import { InvalidInput } from "../base/errors.ts"
+import { InvalidInput, type StoreUnavailable } from "../base/errors.ts"
 import * as Setting from "../base/setting.ts"
-import type { Millis } from "../base/time.ts"
+import { type Millis, currentUnixMillis } from "../base/time.ts"
+import { reminderLeads } from "./expiry.ts"
 import type { Foresight } from "./foresight.ts"
 import { MembershipStore } from "./store.ts"
 
@@ -27,6 +28,13 @@ const reminders = Setting.refine(Setting.list(reminder), (given, name) =>
       ),
 )
 
+/** A hold, of a day at most. */
+const hold = Setting.refine(Setting.duration({ least: 0, most: 86_400_000 }), (millis, name) =>
+  Number.isInteger(millis)
+    ? Result.succeed(millis)
+    : Result.fail(new InvalidInput({ field: name, problem: "must be whole milliseconds" })),
+)
+
 /** Settings for announcements. */
 export const expiryRules = Setting.object({
   /**
@@ -43,10 +51,7 @@ export const expiryRules = Setting.object({
    * How long what a change of many sets off is held, so that an undo takes it back: a bulk extension, its undo, an import, and
    * a new grace. At most a day; 0 for none. Default: `"10 minutes"`.
    */
-  holdAfterBulk: Setting.withDefault(
-    Setting.duration({ least: 0, most: 86_400_000 }),
-    "10 minutes",
-  ),
+  holdAfterBulk: Setting.withDefault(hold, "10 minutes"),
   /** The maximum number of announcements per second in this process. Default: `2000`. */
   announcementsPerSecond: Setting.withDefault(Setting.integer({ most: 100_000 }), 2000),
 })
@@ -86,18 +91,20 @@ export const settingsFor = (
 export type Foreseeing = (
   grace: Millis,
   isSetWithOthers: boolean,
-) => Effect.Effect<Foresight | undefined>
+) => Effect.Effect<Foresight | undefined, StoreUnavailable>
 
-export const makeForeseeing =
-  (settings: ExpirySettings | undefined): Foreseeing =>
-  (grace, isSetWithOthers) =>
-    settings === undefined
-      ? Effect.undefined
-      : // Loaded for the first dry run.
-        Effect.map(
-          Effect.promise(() => import("./foresight.ts")),
-          ({ foresee }) => foresee(settings, grace, isSetWithOthers),
-        )
+export const makeForeseeing = (
+  { expiry: store }: Pick<MembershipStore["Service"], "expiry">,
+  settings: ExpirySettings | undefined,
+): Foreseeing =>
+  Effect.fnUntraced(function* (grace, isSetWithOthers) {
+    if (settings === undefined || store === undefined) return undefined
+    // Loaded for the first dry run.
+    const { foresee } = yield* Effect.promise(() => import("./foresight.ts"))
+    const since = yield* store.watch(reminderLeads(settings.reminders))
+    const sinceFromNow = since - (yield* currentUnixMillis)
+    return foresee(settings, { grace, isSetWithOthers, sinceFromNow })
+  })
 
 const unsupported = new InvalidInput({
   field: "expiry",

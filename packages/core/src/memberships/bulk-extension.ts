@@ -81,8 +81,8 @@ export interface AnnouncementCounts {
 export interface StoredPreview extends Omit<BulkPreview, "announcements"> {
   /**
    * How many memberships would get another end date before the first offset, and then from each on; then the same for those
-   * whose last announcement was that they are overdue at this date. Left out are those that are and stay expired, and those
-   * whose last announcement was the expiry at this date. `undefined` if the store announces no ends.
+   * whose last announcement was that they are overdue at this date. Left out are those whose last
+   * announcement was the expiry, at this date, or at any if they stay expired. `undefined` if the store announces no ends.
    */
   readonly moved?: ReadonlyArray<number> | undefined
 }

@@ -154,7 +154,7 @@ const dueAt = ({ endDate, grace }: Candidate, lead: Millis): number =>
 
 /**
  * Returns when an announcement comes at the earliest, if a change of many has set it off: a new grace moves only the ends of
- * dates from before. A change by a clock that was far ahead holds nothing.
+ * dates from before. A change by a clock that was far ahead holds nothing until its time is near.
  */
 const heldUntil = (
   { dateSetAt: setAt, graceSetAt = -Infinity, isSetWithOthers }: Candidate,
@@ -163,8 +163,8 @@ const heldUntil = (
   now: number,
 ): number => {
   const isMoved = lead <= 0 && setAt <= graceSetAt
-  const changedAt = Math.max(isSetWithOthers ? setAt : -Infinity, isMoved ? graceSetAt : -Infinity)
-  return changedAt > now + hold ? -Infinity : changedAt + hold
+  const changes = [...(isSetWithOthers ? [setAt] : []), ...(isMoved ? [graceSetAt] : [])]
+  return Math.max(...changes.filter((at) => at <= now + hold)) + hold
 }
 
 /**

@@ -20,6 +20,8 @@ const dayMillis = 86_400_000
 /** How far it looks. */
 const foreseenMillis = 7 * dayMillis
 
+const farMillis = 1000 * 365 * dayMillis
+
 // Any time: end dates count from it.
 const now = Date.UTC(2000, 0, 1)
 
@@ -76,25 +78,36 @@ export interface Foresight {
   readonly countEach: (changed: ReadonlyArray<ChangedEnd>, at: number) => AnnouncementCounts
 }
 
-/**
- * Tells what a change of end dates sets off in the next seven days.
- *
- * @param grace - the grace of the project
- * @param isSetWithOthers - whether it is a change of many
- */
+/** What a change is about. */
+interface ForeseenChange {
+  /** The grace of the project. */
+  readonly grace: Millis
+  /** Whether it is a change of many. */
+  readonly isSetWithOthers: boolean
+  /** When announcements began, in milliseconds from now. */
+  readonly sinceFromNow: number
+}
+
+/** Tells what a change of end dates sets off in the next seven days. */
 export const foresee = (
   settings: ExpirySettings,
-  grace: Millis,
-  isSetWithOthers: boolean,
+  { grace, isSetWithOthers, sinceFromNow }: ForeseenChange,
 ): Foresight => {
-  const rules = announcementRules(settings, -Infinity)
+  // Clocks may be anything.
+  const since = Math.round(Math.min(farMillis, Math.max(-farMillis, sinceFromNow)))
+  const rules = announcementRules(settings, now + since)
   const leads = [...rules.leads, -grace]
   // What is due at the end of a span, is announced in it.
   const spans = [0, settings.holdAfterBulk, dayMillis, foreseenMillis]
-  const all = leads.flatMap((lead) => spans.map((span) => lead + span + 1))
+  const all = [
+    ...leads.flatMap((lead) => spans.map((span) => lead + span + 1)),
+    // What ended before announcements began, is not announced.
+    since + 1,
+    since - grace + 1,
+  ]
   const offsets = [...new Set(all)].toSorted((one, other) => one - other)
   const each = [false, true].flatMap((isToldOverdue) =>
-    [-foreseenMillis - grace, ...offsets].map((offset) =>
+    [(offsets[0] ?? 0) - 1, ...offsets].map((offset) =>
       countsOf(
         foreseeOne(
           rules,
@@ -118,10 +131,9 @@ export const foresee = (
     offsets,
     count,
     countEach: (changed, at) => {
-      const isExpired = (end: EndDate | undefined) => end !== undefined && end + grace <= at
       const moved = Array.from({ length: offsets.length + 1 }, () => 0)
       for (const { after, before } of changed) {
-        if (before === after || (isExpired(before) && isExpired(after))) continue
+        if (before === after) continue
         const part = cellOf({ bounds: offsets }, after - at)
         moved[part] = (moved[part] ?? 0) + 1
       }

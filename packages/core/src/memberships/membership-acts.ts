@@ -174,7 +174,7 @@ const makeChanges = Effect.fnUntraced(function* (settings: ActSettings) {
     store,
     hooks: yield* Hooks,
     crypto: yield* WebCrypto,
-    foresee: makeForeseeing(expiry),
+    foresee: makeForeseeing(store, expiry),
   }
 
   return {

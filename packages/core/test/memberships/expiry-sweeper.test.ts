@@ -209,6 +209,8 @@ describe("expiry", () => {
     [{ reminders: Array.from({ length: 11 }, () => 1000) }, "expiry.reminders must have at most"],
     [{ reminders: [0] }, "expiry.reminders[0] must be a duration from 1 second"],
     [JSON.parse('{"late":"never"}'), "expiry.late must be"],
+    [{ holdAfterBulk: "1.5 millis" }, "expiry.holdAfterBulk must be whole milliseconds"],
+    [{ holdAfterBulk: "25 hours" }, "expiry.holdAfterBulk must be"],
     [{ announcementsPerSecond: 0 }, "expiry.announcementsPerSecond must be"],
   ])("refuses %j", function* ([expiry, message]) {
     const error = yield* Effect.flip(tenureWith({ expiry }))

@@ -217,6 +217,12 @@ describe("the decision on a membership", () => {
       )
     expect(decidedAt(10.5 * hour)).toEqual({ announced: undefined, alarm: 11.5 * hour })
     expect(decidedAt(12 * hour).announced).toEqual({ endDate: hour, lead: expiredLead })
+    // An honest change is held beside one.
+    const both = { ...blank, endDate: EndDate(hour), dateSetAt: 9.5 * hour, graceSetAt: 90 * hour }
+    expect(decideExpiry(rules, { ...both, isSetWithOthers: true }, 10 * hour)).toEqual({
+      announced: undefined,
+      alarm: 10.5 * hour,
+    })
   })
 })
 

@@ -115,7 +115,11 @@ const foreseeingTests = (tests: StoreTests): void => {
     const datesNow = Effect.map(store.list(p1, { after: undefined, limit: 100 }), (all) =>
       all.map(({ endDate, userId }) => [userId, endDate] as const),
     )
-    const { count, offsets } = foresee(expiry, grace, true)
+    const { count, offsets } = foresee(expiry, {
+      grace,
+      isSetWithOthers: true,
+      sinceFromNow: -1000 * dayMillis,
+    })
     const { moved } = yield* preview(offsets)
     const before = new Map(yield* datesNow)
     yield* changing
