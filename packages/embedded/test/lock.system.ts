@@ -118,10 +118,14 @@ describe("a process", { timeout: 120_000 }, () => {
     replaceLock(path)
     const second = await open(path)
     expect(await writer.refusal()).toMatch(/^refused StoreUnavailable/)
-    await second.memberships.grant({ projectId: "p1", userId: "2001", endDate: 4_000_000_000_000 })
-    expect(await usersIn(second)).toEqual([...writer.granted(), "2001"].toSorted())
+    await second.memberships.grant({
+      projectId: "p1",
+      userId: "second",
+      endDate: 4_000_000_000_000,
+    })
+    expect(await usersIn(second)).toEqual([...writer.granted(), "second"].toSorted())
     await second.close()
-    expect(await usersOf(path)).toEqual([...writer.granted(), "2001"].toSorted())
+    expect(await usersOf(path)).toEqual([...writer.granted(), "second"].toSorted())
   })
 
   it.concurrent("whose folder is moved stops, and leaves its place to others", async () => {
