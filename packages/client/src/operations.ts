@@ -132,15 +132,15 @@ export interface AuditRow {
 export interface BulkExtended {
   /** After a dry run with `events`: the webhook notifications the request would send at once. */
   readonly events?: EventsPreview
-  /** After a dry run: how many announcements it would set off in the next seven days, if ends are announced. */
+  /** After a dry run: the announcements of the next seven days, if ends are announced. */
   readonly announcements?: {
-    /** How many reminders. */
+    /** Reminders. */
     readonly expiring: number
-    /** How many ends that are followed by grace. */
+    /** Ends that are followed by grace. */
     readonly overdue: number
-    /** How many expiries. */
+    /** Expiries. */
     readonly expired: number
-    /** How many of all these in the next 24 hours. */
+    /** Those in 24 hours. */
     readonly next_24_hours: number
   }
   /** After a dry run: the number of memberships that would end earlier than now. */
@@ -187,15 +187,15 @@ export interface BulkExtensionRecord {
 export interface BulkExtensionUndoing {
   /** After a dry run with `events`: the webhook notifications the request would send at once. */
   readonly events?: EventsPreview
-  /** After a dry run: how many announcements it would set off in the next seven days, if ends are announced. */
+  /** After a dry run: the announcements of the next seven days, if ends are announced. */
   readonly announcements?: {
-    /** How many reminders. */
+    /** Reminders. */
     readonly expiring: number
-    /** How many ends that are followed by grace. */
+    /** Ends that are followed by grace. */
     readonly overdue: number
-    /** How many expiries. */
+    /** Expiries. */
     readonly expired: number
-    /** How many of all these in the next 24 hours. */
+    /** Those in 24 hours. */
     readonly next_24_hours: number
   }
   /** After a dry run: the number of memberships that would end earlier than now. */
@@ -230,15 +230,15 @@ export interface ChangedProject {
   readonly time_zone: string
   /** For how long memberships are still active after their end dates; null for none. */
   readonly grace: string | null
-  /** After a dry run: how many announcements it would set off in the next seven days, if ends are announced. */
+  /** After a dry run: the announcements of the next seven days, if ends are announced. */
   readonly announcements?: {
-    /** How many reminders. */
+    /** Reminders. */
     readonly expiring: number
-    /** How many ends that are followed by grace. */
+    /** Ends that are followed by grace. */
     readonly overdue: number
-    /** How many expiries. */
+    /** Expiries. */
     readonly expired: number
-    /** How many of all these in the next 24 hours. */
+    /** Those in 24 hours. */
     readonly next_24_hours: number
   }
   /** After a dry run: the number of expired memberships that would be active again. */
@@ -315,15 +315,15 @@ export interface EventsPreview {
 export interface Extended {
   /** After a dry run with `events`: the webhook notifications the request would send at once. */
   readonly events?: EventsPreview
-  /** After a dry run: how many announcements it would set off in the next seven days, if ends are announced. */
+  /** After a dry run: the announcements of the next seven days, if ends are announced. */
   readonly announcements?: {
-    /** How many reminders. */
+    /** Reminders. */
     readonly expiring: number
-    /** How many ends that are followed by grace. */
+    /** Ends that are followed by grace. */
     readonly overdue: number
-    /** How many expiries. */
+    /** Expiries. */
     readonly expired: number
-    /** How many of all these in the next 24 hours. */
+    /** Those in 24 hours. */
     readonly next_24_hours: number
   }
   /** A time in UTC, with milliseconds. */
@@ -375,15 +375,15 @@ export interface Identity {
 }
 
 export interface ImportPreview {
-  /** After a dry run: how many announcements it would set off in the next seven days, if ends are announced. */
+  /** After a dry run: the announcements of the next seven days, if ends are announced. */
   readonly announcements?: {
-    /** How many reminders. */
+    /** Reminders. */
     readonly expiring: number
-    /** How many ends that are followed by grace. */
+    /** Ends that are followed by grace. */
     readonly overdue: number
-    /** How many expiries. */
+    /** Expiries. */
     readonly expired: number
-    /** How many of all these in the next 24 hours. */
+    /** Those in 24 hours. */
     readonly next_24_hours: number
   }
   /** After a dry run: the number of memberships that would be created. */
@@ -1209,7 +1209,7 @@ export interface Operations {
       options?: CallOptions,
     ) => PageList<BulkExtensionRecord>
 
-    /** Gives every membership the end date it would have without the bulk extension. Later changes to single members are kept. Needs the role `operator`. `POST /v2/projects/{project_id}/bulk-extensions/{bulk_extension_id}/undo` */
+    /** Restores the end date that every membership would have without the bulk extension. Later changes to single members are kept. Needs the role `operator`. `POST /v2/projects/{project_id}/bulk-extensions/{bulk_extension_id}/undo` */
     readonly undoBulkExtension: (
       input: {
         /** The project's id. */

@@ -39,6 +39,8 @@ interface Agenda {
 export interface Alarms {
   /** Starts to watch the projects' end dates, as in `ExpiryStore.watch`. Returns when watching began. */
   readonly watch: (leads: ReadonlyArray<number>, now: number, projects: Iterable<Project>) => number
+  /** Returns when watching began; `undefined` if it has not. */
+  readonly watchedSince: () => number | undefined
   /** Ensures a check of a member in time for an end date. */
   readonly arm: (project: Project, userId: UserId, endDate: EndDate) => void
   /**
@@ -160,6 +162,7 @@ export const makeAlarms = (): Alarms => {
   }
 
   return {
+    watchedSince: () => watching?.since,
     watch: (leads, now, projects) => {
       const before = watching
       // The clock was ahead if it has not yet reached the first call's time.

@@ -87,6 +87,8 @@ export const makeMemoryExpiryStore = (state: State): ExpiryStore => {
         state.alarms.watch(leads, now, state.projects.values()),
       ),
 
+    watchedSince: Effect.sync(state.alarms.watchedSince),
+
     sweep: (limit, decide) =>
       Effect.map(currentMoment, (now) => {
         const due: Array<{ readonly member: AlarmMember; readonly announcement: Announcement }> = []

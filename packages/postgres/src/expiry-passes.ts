@@ -30,12 +30,16 @@ export const startWatchingEnds = (schema: string): string => `
   FROM (SELECT since FROM changed UNION ALL SELECT since FROM ${schema}.expiry_settings) w LIMIT 1
 `
 
+/** Returns when the watch began, if it has. */
+export const findWatchStart = (schema: string): string =>
+  `SELECT ${millisOf("since")} AS since FROM ${schema}.expiry_settings`
+
 /** The parameters for `startWatchingEnds`. */
 export const watchParams = (leads: ReadonlyArray<Millis>) => [
   integersParam(leads.map((lead) => lead / 1000)),
 ]
 
-/** The row from `startWatchingEnds`. */
+/** The row from `startWatchingEnds` and `findWatchStart`. */
 export interface WatchStartRow {
   readonly since: Integer
 }

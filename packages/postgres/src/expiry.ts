@@ -23,6 +23,7 @@ import {
   beginExpiryPasses,
   continueExpiryPass,
   findChecksDue,
+  findWatchStart,
   passParams,
   startWatchingEnds,
   toNextDueMillis,
@@ -336,6 +337,7 @@ export const makePostgresExpiryStore = (
     beginPasses: beginExpiryPasses(schema),
     goOn: continueExpiryPass(schema),
     findDue: findDue(schema),
+    watchStart: findWatchStart(schema),
     findProjectsDue: findProjectsDue(schema),
     findDueOf: findDueOf(schema),
     readTimedLogs: readTimedLogs(schema),
@@ -426,6 +428,12 @@ export const makePostgresExpiryStore = (
       }
       return Number(row.since)
     }),
+
+    watchedSince: Effect.map(
+      // The host may have a transaction on the only connection.
+      executor.execute<WatchStartRow>(sql.watchStart, [], options),
+      ([row]) => row && Number(row.since),
+    ),
 
     sweep: Effect.fnUntraced(function* (limit, decide) {
       const [checks] = yield* executeApart<ChecksDueRow>(sql.findChecksDue, [], options)

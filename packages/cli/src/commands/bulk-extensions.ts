@@ -6,6 +6,7 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Struct from "effect/Struct"
 import { callApi } from "../support/api.ts"
 import {
   type Announcements,
@@ -75,10 +76,10 @@ const printChangeOfAll = (
   end = data.new_end_date,
 ) =>
   printResult({ total, ...data }, () => {
-    const { announcements: _, events: __, examples, would_end_lifetime: ___, ...all } = data
+    const { examples } = data
     const row = {
       total,
-      ...all,
+      ...Struct.omit(data, ["announcements", "events", "examples", "would_end_lifetime"]),
       ...(end !== undefined && { new_end_date: end }),
       ...(examples !== undefined && {
         examples: examples.map(

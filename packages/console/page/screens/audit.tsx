@@ -87,6 +87,15 @@ const useSearch = () => {
   return { search, change, filter, key: JSON.stringify(filter) }
 }
 
+/** What is typed: a part of the search, its label, and an example. */
+const fields = [
+  ["user", "Changes to the member with the id", "Id of a user"],
+  ["key", "Changes by the key with the id", "Id of a key"],
+  ["request", "Changes by the request with the id", "Id of a request"],
+  ["since", "Changes since a day or time in UTC", "Since 2026-11-30"],
+  ["until", "Changes before a day or time in UTC", "Before 2026-12-01"],
+] as const
+
 const Filters = (props: {
   readonly of: Pick<ReturnType<typeof useSearch>, "change" | "search">
   readonly isOfProject?: boolean
@@ -94,38 +103,18 @@ const Filters = (props: {
   const { change, search } = props.of
   return (
     <div class="filters" role="search">
-      {props.isOfProject === true && (
-        <SearchField
-          label="Changes to the member with the id"
-          placeholder="Id of a user"
-          value={search.user}
-          onType={(user) => change({ user })}
-        />
+      {fields.map(
+        ([name, label, placeholder]) =>
+          (name !== "user" || props.isOfProject === true) && (
+            <SearchField
+              key={name}
+              label={label}
+              placeholder={placeholder}
+              value={search[name]}
+              onType={(value) => change({ [name]: value })}
+            />
+          ),
       )}
-      <SearchField
-        label="Changes by the key with the id"
-        placeholder="Id of a key"
-        value={search.key}
-        onType={(key) => change({ key })}
-      />
-      <SearchField
-        label="Changes by the request with the id"
-        placeholder="Id of a request"
-        value={search.request}
-        onType={(request) => change({ request })}
-      />
-      <SearchField
-        label="Changes since a day or time in UTC"
-        placeholder="Since 2026-11-30"
-        value={search.since}
-        onType={(since) => change({ since })}
-      />
-      <SearchField
-        label="Changes before a day or time in UTC"
-        placeholder="Before 2026-12-01"
-        value={search.until}
-        onType={(until) => change({ until })}
-      />
       <select
         aria-label="Kind of change"
         value={search.action}

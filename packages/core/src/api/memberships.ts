@@ -622,7 +622,7 @@ export const membershipOperations = declareOperations({
   /**
    * Undo a bulk extension
    *
-   * Gives every membership the end date it would have without the bulk extension. Later changes to
+   * Restores the end date that every membership would have without the bulk extension. Later changes to
    * single members are kept.
    */
   undoBulkExtension: {

@@ -101,15 +101,15 @@ export interface LastAttempt {
 }
 
 export interface WithAnnouncements {
-  /** After a dry run: how many announcements it would set off in the next seven days, if ends are announced. */
+  /** After a dry run: the announcements of the next seven days, if ends are announced. */
   readonly announcements?: {
-    /** How many reminders. */
+    /** Reminders. */
     readonly expiring: Int
-    /** How many ends that are followed by grace. */
+    /** Ends that are followed by grace. */
     readonly overdue: Int
-    /** How many expiries. */
+    /** Expiries. */
     readonly expired: Int
-    /** How many of all these in the next 24 hours. */
+    /** Those in 24 hours. */
     readonly next_24_hours: Int
   }
 }

@@ -116,6 +116,8 @@ const makeExpiry = (
         return Effect.andThen(watch, home.watch(given))
       }),
 
+    watchedSince: home.watchedSince,
+
     sweep: Effect.fnUntraced(function* (limit, decide) {
       const events: Array<Event> = []
       let isMore = false

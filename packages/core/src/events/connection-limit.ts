@@ -64,7 +64,7 @@ export const makeConnectionLimit = ({
   }
 }
 
-/** Gives a slot back. A defect is reported here, because the callers only have a connection that is gone. */
+/** Returns a slot. A defect is reported here, because the callers only have a connection that is gone. */
 export const giveSlotBack = (
   slots: ConnectionLimit,
   faults: ErrorReporter,

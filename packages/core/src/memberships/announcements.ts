@@ -6,7 +6,6 @@ import * as Result from "effect/Result"
 import { InvalidInput, type StoreUnavailable } from "../base/errors.ts"
 import * as Setting from "../base/setting.ts"
 import { type Millis, currentUnixMillis } from "../base/time.ts"
-import { reminderLeads } from "./expiry.ts"
 import type { Foresight } from "./foresight.ts"
 import { MembershipStore } from "./store.ts"
 
@@ -101,9 +100,9 @@ export const makeForeseeing = (
     if (settings === undefined || store === undefined) return undefined
     // Loaded for the first dry run.
     const { foresee } = yield* Effect.promise(() => import("./foresight.ts"))
-    const since = yield* store.watch(reminderLeads(settings.reminders))
-    const sinceFromNow = since - (yield* currentUnixMillis)
-    return foresee(settings, { grace, isSetWithOthers, sinceFromNow })
+    const now = yield* currentUnixMillis
+    const since = (yield* store.watchedSince) ?? now
+    return foresee(settings, { grace, isSetWithOthers, sinceFromNow: since - now })
   })
 
 const unsupported = new InvalidInput({

@@ -112,7 +112,7 @@ export const fixedMillis = (duration: DurationText): Millis | undefined => {
   return months === 0 && fixed <= longest ? Millis(fixed) : undefined
 }
 
-/** Converts a given duration to milliseconds, as `fixedMillis` does; `undefined` if it is none. */
+/** Converts a given duration to milliseconds, as `fixedMillis` does; returns `undefined` for anything else. */
 export const parseFixedMillis = (given: unknown): Millis | undefined =>
   typeof given === "string" && DurationText.is(given) ? fixedMillis(given) : undefined
 

@@ -563,6 +563,9 @@ export interface ExpiryStore {
    */
   readonly watch: (leads: ReadonlyArray<Millis>) => Effect.Effect<number, StoreUnavailable>
 
+  /** Returns when the watch began, and changes nothing; `undefined` if it never has. */
+  readonly watchedSince: Effect.Effect<number | undefined, StoreUnavailable>
+
   /**
    * Looks at memberships with a check due, by the store's clock: earliest first within a project. If
    * more than `limit` are due, every project gets its turn within a few sweeps, however many another

@@ -72,8 +72,8 @@ const sample = <A>(cases: fc.Arbitrary<A>, numRuns: number): ReadonlyArray<A> =>
 
 const anyZone = fc.constantFrom(...zones)
 
-/** A zone that has skipped no day. The day after a skipped one has another number, with which months go on. */
-const steadyZone = fc.constantFrom(...zones.filter((zone) => zone !== "Pacific/Apia"))
+const dayAfter = (day: string): string =>
+  new Date(Date.parse(day) + dayMillis).toISOString().slice(0, 10)
 
 const anyDay = fc
   .integer({ min: Date.UTC(1990, 0, 1) / dayMillis, max: Date.UTC(2060, 0, 1) / dayMillis })
@@ -149,7 +149,7 @@ describe("whole days", () => {
   it("end up where one step of all months leads", () => {
     fc.assert(
       fc.property(
-        steadyZone,
+        fc.constantFrom(...zones.filter((zone) => zone !== "Pacific/Apia")),
         anyDay,
         fc.array(fc.integer({ min: 1, max: 30 }), { minLength: 1, maxLength: 8 }),
         (zone, day, months) => {
@@ -218,10 +218,15 @@ describe("an instant", () => {
   it("comes by steps at noon where one step of all months leads", () => {
     fc.assert(
       fc.property(
-        steadyZone,
+        anyZone,
         anyDay,
         fc.array(fc.integer({ min: 1, max: 30 }), { minLength: 1, maxLength: 8 }),
         (zone, day, months) => {
+          // After a step onto the skipped day, months go on with the number of the next one.
+          const [year = 0, month = 0] = dayAfter(day).split("-").map(Number)
+          const untilSkipped = 12 * 2011 + 12 - (12 * year + month)
+          const sums = months.map((_, n) => months.slice(0, n + 1).reduce((sum, one) => sum + one))
+          fc.pre(zone !== "Pacific/Apia" || !sums.includes(untilSkipped))
           const midnight = endOfDay(Day(day), zone)
           const end: CalendarEnd = {
             instant: addToInstant(EndDate(midnight), DurationText("PT12H"), zone) ?? lastEndDate,

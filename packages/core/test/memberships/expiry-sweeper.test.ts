@@ -122,8 +122,9 @@ describe("expiry", () => {
 
   test("leaves a slow store to others for a third of the time, and goes on", function* () {
     const times: Array<number> = []
-    yield* tenureWith({ expiry: {} }, ({ watch }) => ({
+    yield* tenureWith({ expiry: {} }, ({ watch, watchedSince }) => ({
       watch,
+      watchedSince,
       sweep: Effect.fnUntraced(function* () {
         times.push(yield* Clock.currentTimeMillis)
         // Steps are not interrupted, so none may be running when the test is over.
@@ -143,8 +144,9 @@ describe("expiry", () => {
     ["after half a second if the store names none", undefined, 500],
   ])("looks again %s", function* ([, nextDueMillis, pause]) {
     const times: Array<number> = []
-    yield* tenureWith({ expiry: {} }, ({ watch }) => ({
+    yield* tenureWith({ expiry: {} }, ({ watch, watchedSince }) => ({
       watch,
+      watchedSince,
       sweep: () =>
         Effect.map(Clock.currentTimeMillis, (now) => {
           times.push(now)
@@ -165,7 +167,8 @@ describe("expiry", () => {
       Effect.suspend(() => (isDown ? Effect.fail(down) : effect))
     const { expired, grantUntil } = yield* tenureWith(
       { expiry: {}, onError },
-      ({ sweep, watch }) => ({
+      ({ sweep, watch, watchedSince }) => ({
+        watchedSince,
         watch: (leads) => failing(watch(leads)),
         sweep: (limit, decide) => failing(sweep(limit, decide)),
       }),

@@ -147,51 +147,47 @@ describe("the decision on a membership", () => {
   })
 
   /** What is announced if it is decided at a time, and then whenever the alarm comes. */
-  const announcedFrom = (decideAt: (now: number, last?: LastAnnouncement) => ExpiryDecision) => {
+  const announcedFrom = (
+    start: number,
+    leads: ReadonlyArray<Millis>,
+    candidate: Parameters<typeof decideExpiry>[1],
+    hold = Millis(0),
+  ) => {
     const said: Array<LastAnnouncement & { readonly at: number }> = []
-    return (start: number) => {
-      for (let now: number | undefined = start; now !== undefined;) {
-        const decided = decideAt(now, said.at(-1))
-        if (decided.announced !== undefined) said.push({ ...decided.announced, at: now })
-        if (decided.alarm !== undefined) expect(decided.alarm).toBeGreaterThan(now)
-        now = decided.alarm
-      }
-      return said
+    for (let now: number | undefined = start; now !== undefined;) {
+      const decided = decideExpiry(
+        { leads, since: -1, hold },
+        { ...candidate, announced: said.at(-1) },
+        now,
+      )
+      if (decided.announced !== undefined) said.push({ ...decided.announced, at: now })
+      if (decided.alarm !== undefined) expect(decided.alarm).toBeGreaterThan(now)
+      now = decided.alarm
     }
+    return said
   }
 
   it("holds all after a change of many, and then announces as if it looked for the first time", () => {
     fc.assert(
       fc.property(allLeads, date, graces, time, lead(0), (leads, endDate, grace, setAt, hold) => {
-        const candidate = { ...blank, endDate, grace, dateSetAt: setAt }
-        const from = (rules: { readonly hold?: Millis }, isSetWithOthers: boolean) =>
-          announcedFrom((now, last) =>
-            decideExpiry(
-              { leads, since: -1, ...rules },
-              { ...candidate, isSetWithOthers, announced: last },
-              now,
-            ),
-          )
-        const unheld = from({}, true)(setAt + hold)
-        expect(from({ hold }, true)(setAt)).toEqual(unheld)
-        expect(from({ hold }, false)(setAt)).toEqual(from({}, true)(setAt))
+        const alone = { ...blank, endDate, grace, dateSetAt: setAt }
+        const held = announcedFrom(setAt, leads, { ...alone, isSetWithOthers: true }, hold)
+        expect(held).toEqual(announcedFrom(setAt + hold, leads, alone))
+        expect(announcedFrom(setAt, leads, alone, hold)).toEqual(announcedFrom(setAt, leads, alone))
       }),
     )
   })
 
   it("holds ends after a new grace, and no reminders", () => {
+    const remindersOf = (said: ReadonlyArray<LastAnnouncement>) =>
+      said.filter((one) => one.lead > 0)
+    const endsOf = (said: ReadonlyArray<LastAnnouncement>) => said.filter((one) => one.lead <= 0)
     fc.assert(
       fc.property(allLeads, date, graces, time, lead(0), (leads, endDate, grace, at, hold) => {
         const candidate = { ...blank, endDate, grace, graceSetAt: at }
-        const from = (rules: { readonly hold?: Millis }, start: number) =>
-          announcedFrom((now, last) =>
-            decideExpiry({ leads, since: -1, ...rules }, { ...candidate, announced: last }, now),
-          )(start)
-        const unheld = from({}, at)
-        const held = from({ hold }, at)
-        expect(held.filter((one) => one.lead > 0)).toEqual(unheld.filter((one) => one.lead > 0))
-        const ends = from({}, at + hold).filter((one) => one.lead <= 0)
-        expect(held.filter((one) => one.lead <= 0)).toEqual(ends)
+        const held = announcedFrom(at, leads, candidate, hold)
+        expect(remindersOf(held)).toEqual(remindersOf(announcedFrom(at, leads, candidate)))
+        expect(endsOf(held)).toEqual(endsOf(announcedFrom(at + hold, leads, candidate)))
       }),
     )
   })

@@ -30,7 +30,7 @@ import {
   leadsOf,
   reminders,
 } from "./announcing.ts"
-import type { StoreTests } from "./declare.ts"
+import { HostTransaction, type StoreTests } from "./declare.ts"
 import { changeSettings } from "./memberships/every-change.ts"
 import { claims } from "./outbox/steps.ts"
 import { addWebhook, dayMillis } from "./steps.ts"
@@ -73,7 +73,7 @@ const changes: ReadonlyArray<readonly [name: string, days: number, mode: BulkMod
 
 /** Certifies the announcements in previews. */
 const foreseeingTests = (tests: StoreTests): void => {
-  const { advance, describe, settlesAtOnce } = tests
+  const { advance, describe, settlesAtOnce, transactional } = tests
   const test = announcedOn(tests)
 
   /** Counts announcements in a week. */
@@ -128,6 +128,24 @@ const foreseeingTests = (tests: StoreTests): void => {
       after.flatMap(([user, date]) => (before.get(user) === date ? [] : [user])),
     )
     expect(count(moved ?? [])).toEqual(yield* countAnnounced(world, (user) => changed.has(user)))
+  })
+
+  describe("the beginning of the watch", () => {
+    tests.test("is unknown before, and then what the watch says", function* () {
+      const store = yield* MembershipStore
+      if (store.expiry === undefined) return yield* Effect.die("the store announces no ends")
+      expect(yield* store.expiry.watchedSince).toBeUndefined()
+      const since = yield* store.expiry.watch(leadsOf(reminders))
+      expect(yield* store.expiry.watchedSince).toBe(since)
+    })
+
+    transactional("can be read in a transaction of the host", function* () {
+      const store = yield* MembershipStore
+      const since = yield* store.expiry?.watch(leadsOf(reminders)) ?? Effect.undefined
+      const { run } = yield* HostTransaction
+      const joined = MembershipStore.use(({ expiry: one }) => one?.watchedSince ?? Effect.undefined)
+      expect(yield* run(joined)).toBe(since)
+    })
   })
 
   describe("the announcements that a preview counts", () => {

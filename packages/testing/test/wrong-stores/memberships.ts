@@ -122,6 +122,9 @@ export const wrongMembershipStores = wrongStores("MembershipStore", MembershipSt
         (judge) => (candidate, now) => judge({ ...candidate, announced: undefined }, now),
       ),
     },
+  "is unknown before, and then what the watch says": {
+    "says that it began with time": announcing(() => ({ watchedSince: Effect.succeed(0) })),
+  },
   "keeps back what a bulk extension sets off, for as long as it lasts": {
     "takes all changes for those of one": deciding(
       (judge) => (candidate, now) => judge({ ...candidate, isSetWithOthers: false }, now),

@@ -469,7 +469,7 @@ const durationTests = (test: ServerTest): void => {
     expect(await next("P2W")).toEqual(["2098-04-13", null])
     expect(await next("PT1H")).toEqual(["2098-04-13T23:00:00.000Z", null])
     await operate("PUT", member, { through: "2098-02-28", time_zone: "UTC" })
-    // The end of a day in UTC is none in Berlin.
+    // A day in UTC ends in the middle of one in Berlin.
     expect(await next("P1M")).toEqual(["2098-03-31T23:00:00.000Z", null])
     await operate("PUT", member, { through: "2098-02-28", time_zone: "UTC" })
     expect(await next("P1M", { time_zone: "UTC" })).toEqual(["2098-04-01T00:00:00.000Z", null])

@@ -52,7 +52,8 @@ const undoTests = ({ testsAfter, describe }: StoreTests): void => {
       yield* store.extend({ ...extension, ...change(p1), mode: "neverShorten" })
       expect(yield* endDateOf(u1)).toBe(in2029)
       const target = { bulkExtensionId: id, madeAfter: longAgo }
-      expect(yield* store.previewUndo(p1, target)).toMatchObject({
+      const { moved: _, ...preview } = yield* store.previewUndo(p1, target)
+      expect(preview).toEqual({
         total: 2,
         shortened: 1,
         reactivated: 0,
@@ -158,7 +159,8 @@ export const bulkExtensionTests = (on: StoreTests): void => {
       const ended = yield* inDays(-1)
       yield* store.grant({ ...change(p1), userId: u3, endDate: ended })
       yield* store.grant({ ...change(p2), userId: u1, endDate: in2027 })
-      expect(yield* store.previewBulkExtension(p1, byDays(3))).toMatchObject({
+      const { moved: _, ...preview } = yield* store.previewBulkExtension(p1, byDays(3))
+      expect(preview).toEqual({
         total: 3,
         shortened: 0,
         reactivated: 1,
