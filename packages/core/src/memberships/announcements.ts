@@ -12,12 +12,16 @@ import { MembershipStore } from "./store.ts"
 /** The most reminders. */
 const maxReminders = 10
 
+/** Refuses durations that are not whole in a unit, which has so many milliseconds. */
+const wholeIn =
+  (unit: number, units: string) =>
+  (millis: Millis, field: string): Result.Result<Millis, InvalidInput> =>
+    millis % unit === 0
+      ? Result.succeed(millis)
+      : Result.fail(new InvalidInput({ field, problem: `must be whole ${units}` }))
+
 /** Reminders come in seconds, in events and in the store. */
-const reminder = Setting.refine(Setting.duration({ least: 1000 }), (millis, name) =>
-  millis % 1000 === 0
-    ? Result.succeed(millis)
-    : Result.fail(new InvalidInput({ field: name, problem: "must be whole seconds" })),
-)
+const reminder = Setting.refine(Setting.duration({ least: 1000 }), wholeIn(1000, "seconds"))
 
 const reminders = Setting.refine(Setting.list(reminder), (given, name) =>
   given.length <= maxReminders
@@ -28,10 +32,9 @@ const reminders = Setting.refine(Setting.list(reminder), (given, name) =>
 )
 
 /** A hold, of a day at most. */
-const hold = Setting.refine(Setting.duration({ least: 0, most: 86_400_000 }), (millis, name) =>
-  Number.isInteger(millis)
-    ? Result.succeed(millis)
-    : Result.fail(new InvalidInput({ field: name, problem: "must be whole milliseconds" })),
+const hold = Setting.refine(
+  Setting.duration({ least: 0, most: 86_400_000 }),
+  wholeIn(1, "milliseconds"),
 )
 
 /** Settings for announcements. */

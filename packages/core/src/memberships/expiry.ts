@@ -216,7 +216,8 @@ export interface AnnouncementOutcome {
 /** Decides on a membership at a time, in milliseconds since the epoch. */
 export type DecideAnnouncement = (candidate: DueMembership, now: number) => AnnouncementOutcome
 
-const actionOf = (lead: Millis): Announcement["action"] => {
+/** Returns what is announced with a lead. */
+export const actionOf = (lead: Millis): Announcement["action"] => {
   if (lead === expiredLead) return "expired"
   return lead === 0 ? "overdue" : "expiring"
 }

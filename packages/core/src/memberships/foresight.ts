@@ -10,9 +10,9 @@ import {
   type AnnouncementRules,
   type DueMembership,
   type LastAnnouncement,
+  actionOf,
   announcementRules,
   decideExpiry,
-  expiredLead,
 } from "./expiry.ts"
 
 const dayMillis = 86_400_000
@@ -52,13 +52,6 @@ const foreseeOne = (
   }
   return found
 }
-
-const countsOf = (found: ReadonlyArray<Foreseen>): AnnouncementCounts => ({
-  expiring: found.filter(({ lead }) => lead > 0).length,
-  overdue: found.filter(({ lead }) => lead === 0).length,
-  expired: found.filter(({ lead }) => lead === expiredLead).length,
-  next24Hours: found.filter(({ at }) => at <= now + dayMillis).length,
-})
 
 /** Counts announcements by the new end dates of memberships. */
 export interface Foresight {
@@ -108,24 +101,19 @@ export const foresee = (
   const offsets = [...new Set(all)].toSorted((one, other) => one - other)
   const each = [false, true].flatMap((isToldOverdue) =>
     [(offsets[0] ?? 0) - 1, ...offsets].map((offset) =>
-      countsOf(
-        foreseeOne(
-          rules,
-          { endDate: EndDate(now + offset), grace, isSetWithOthers },
-          isToldOverdue,
-        ),
-      ),
+      foreseeOne(rules, { endDate: EndDate(now + offset), grace, isSetWithOthers }, isToldOverdue),
     ),
   )
   const count = (moved: ReadonlyArray<number>): AnnouncementCounts => {
-    const sumOf = (name: keyof AnnouncementCounts): number =>
-      each.reduce((sum, counts, part) => sum + counts[name] * (moved[part] ?? 0), 0)
-    return {
-      expiring: sumOf("expiring"),
-      overdue: sumOf("overdue"),
-      expired: sumOf("expired"),
-      next24Hours: sumOf("next24Hours"),
+    const counts = { expiring: 0, overdue: 0, expired: 0, next24Hours: 0 }
+    for (const [part, found] of each.entries()) {
+      const members = moved[part] ?? 0
+      for (const { at, lead } of found) {
+        counts[actionOf(lead)] += members
+        if (at <= now + dayMillis) counts.next24Hours += members
+      }
     }
+    return counts
   }
   return {
     offsets,
