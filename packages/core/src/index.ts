@@ -37,6 +37,7 @@ export { EndDateNotInFuture, InvalidEndDate } from "./memberships/end-date.ts"
 export {
   EndDateConflict,
   MembershipNotFound,
+  StateConflict,
   type CurrentMembership,
   type Membership,
   type MembershipEnd,

@@ -136,6 +136,7 @@ export {
   EndDateConflict,
   MembershipNotFound,
   MoveConflict,
+  PauseConflict,
   ProjectConflict,
   Reason,
   UserId,
@@ -186,6 +187,7 @@ export {
   noMetadata,
   type Metadata,
 } from "./memberships/metadata.ts"
+export { endAfterPause, isOver, type Pause } from "./memberships/pause.ts"
 export { joinMemberships, type MovedMembership } from "./memberships/move.ts"
 export {
   type BulkExtended,
@@ -205,10 +207,13 @@ export {
   type Grant,
   type GrantAnswer,
   type GrantIfAbsent,
+  type Granted,
   type Import,
   type MetadataChange,
   type Move,
+  type Pausing,
   type ProjectChange,
+  type Resuming,
   type Undo,
   type UndoFailure,
   type UndoTarget,

@@ -14,6 +14,7 @@ import {
 import * as Effect from "effect/Effect"
 import { type AlarmMember } from "./alarms.ts"
 import { addRow } from "./audit-trail.ts"
+import { endPauses } from "./pauses.ts"
 import { type Watched, metadataOf } from "./projects.ts"
 import { type State, publish } from "./state.ts"
 
@@ -38,7 +39,8 @@ export const makeMemoryExpiryStore = (state: State): ExpiryStore => {
     project.members.countChange()
     const metadata = metadataOf(project.members, userId)
     const event = completeEvent(draft, project.members.changes(), metadata)
-    addRow(project.history, {
+    // The row that a pause has ended was added when it ended.
+    if (action !== "resumed") addRow(project.history, {
       projectId: project.id,
       userId,
       action,
@@ -62,6 +64,7 @@ export const makeMemoryExpiryStore = (state: State): ExpiryStore => {
     now: Moment,
   ): Announcement | undefined => {
     const { project, userId } = member
+    endPauses(state, project, now.unix)
     const endDate = project.members.get(userId)
     const watched = project.members.watched(userId)
     const origin = project.members.dateOrigin(userId)
@@ -73,11 +76,13 @@ export const makeMemoryExpiryStore = (state: State): ExpiryStore => {
       id: projectId,
       settings: { grace },
     } = project
-    const candidate = { projectId, userId, endDate, grace, graceSetAt, ...origin, announced }
+    const pause = watched.pause ?? watched.endedPause
+    const candidate = { projectId, userId, endDate, grace, graceSetAt, ...origin, announced, pause }
     const { alarm, announcement } = decide(candidate, now.unix)
     state.alarms.set(project, userId, alarm)
     if (announcement === undefined) return undefined
-    watched.announced = { endDate, lead: announcement.lead }
+    if (announcement.action === "resumed") watched.endedPause = undefined
+    else watched.announced = { endDate, lead: announcement.lead }
     return announcement
   }
 

@@ -32,6 +32,7 @@ import {
   type Millis,
   MoveConflict,
   type MovedMembership,
+  PauseConflict,
   ProjectConflict,
   type ProjectId,
   ProjectNotFound,
@@ -63,6 +64,7 @@ import * as Result from "effect/Result"
 import * as Semaphore from "effect/Semaphore"
 import { addRow, countExtended, readAuditPage } from "./audit-trail.ts"
 import { makeMemoryExpiryStore } from "./expiry.ts"
+import { endPauses } from "./pauses.ts"
 import { type Project, membershipOf, metadataOf, summaryOf } from "./projects.ts"
 import {
   type AnswerOf,
@@ -139,9 +141,10 @@ const findUndoable = (
 }
 
 const isExpected = (
-  membership: MovedMembership | undefined,
+  membership: Membership | undefined,
   expected: MovedMembership | undefined,
 ): boolean =>
+  membership?.pause === undefined &&
   membership?.endDate === expected?.endDate &&
   isSameForm(membership ?? instantForm, expected ?? instantForm) &&
   metadataJson(membership?.metadata ?? noMetadata) ===
@@ -198,13 +201,16 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
   /** Sets a member's end date, and the metadata if there is some to set. */
   const setDate = (
     project: Project,
-    { endDate, inDays = false, keptDay, metadata, userId }: DatedMembership,
+    { endDate, inDays = false, keptDay, metadata, pause, userId }: DatedMembership,
     dateSetAt: number,
     isSetWithOthers = false,
   ): void => {
     project.members.set(userId, { endDate, inDays, keptDay }, { dateSetAt, isSetWithOthers })
     const member = project.members.watched(userId)
     if (member !== undefined && metadata !== undefined) member.metadata = metadataJson(metadata)
+    if (pause === undefined) return
+    project.members.pause(userId, pause)
+    if (pause.until !== undefined) state.alarms.set(project, userId, pause.until)
     state.alarms.arm(project, userId, endDate)
   }
 
@@ -226,14 +232,25 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
   const grantOne = (project: Project, granted: Grant, now: Moment) => {
     grant(project, granted, granted, "granted", now)
     const metadata = metadataOf(project.members, granted.userId)
-    return { metadata, event: publishChange(state, project, granted, now, metadata) }
+    const pause = project.members.watched(granted.userId)?.pause
+    return { metadata, pause, event: publishChange(state, project, granted, now, metadata) }
   }
 
   const nameOf = (keyId: ApiKeyId | undefined): string | undefined =>
     keyId && state.keys.get(keyId)?.name
 
+  /** Returns the project with an id, after pauses that are over were ended. */
+  const currentProject = (projectId: ProjectId, now: Moment): Project | undefined => {
+    const project = state.projects.get(projectId)
+    if (project !== undefined) endPauses(state, project, now.unix)
+    return project
+  }
+
   const projectAndNow = (projectId: ProjectId) =>
-    Effect.all({ project: projectOf(state, projectId), now: currentMoment })
+    Effect.tap(
+      Effect.all({ project: projectOf(state, projectId), now: currentMoment }),
+      ({ now, project }) => Effect.sync(() => endPauses(state, project, now.unix)),
+    )
 
   /** Changes an existing membership if `apply` succeeds. */
   const change = <A, E>(
@@ -246,7 +263,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
       changed.projectId,
       withMoment((now): Effect.Effect<A, MembershipNotFound | E> => {
         const { projectId, userId } = changed
-        const project = state.projects.get(projectId)
+        const project = currentProject(projectId, now)
         const from = project?.members.get(userId)
         if (project === undefined || from === undefined) {
           return Effect.fail(new MembershipNotFound({ projectId, userId }))
@@ -254,6 +271,22 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
         return Effect.fromResult(apply(project, from, now))
       }),
       answerOf,
+    )
+
+  /** Begins or ends a pause, unless `apply` returns `undefined`. */
+  const changePause = (
+    changed: Change & { readonly userId: UserId },
+    apply: (project: Project, membership: Membership, now: Moment) => Event | undefined,
+  ) =>
+    state.answers.change(
+      changed.idempotency,
+      changed.projectId,
+      withMoment((now) => {
+        const project = currentProject(changed.projectId, now)
+        const membership = project && membershipOf(project, changed.userId)
+        const event = project && membership && apply(project, membership, now)
+        return event === undefined ? Effect.fail(new PauseConflict()) : Effect.succeed(event)
+      }),
     )
 
   /** Changes an existing project. */
@@ -282,7 +315,12 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
       const cell = cellOf(cells, endDate)
       inCell.set(cell, (inCell.get(cell) ?? 0) + 1)
     }
-    return endCountsOf(cells, inCell, countExtended(project.history, project.settings.timeZone))
+    return endCountsOf(
+      cells,
+      inCell,
+      countExtended(project.history, project.settings.timeZone),
+      project.members.paused(),
+    )
   })
 
   const history: MembershipStore["Service"]["history"] = (projectId, { userId, ...page }) =>
@@ -357,8 +395,9 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
       changeProject(
         granted,
         (project, now) => grantOne(project, granted, now),
-        ({ metadata }, given = formatGrantAnswer({ ...granted, metadata, isLeft: false })) => given,
-      ).pipe(Effect.map((result) => (isReplayedResponse(result) ? result : result.event))),
+        ({ metadata, pause }, given = formatGrantAnswer({ ...granted, metadata, pause, isLeft: false })) =>
+          given,
+      ),
 
     grantIfAbsent: (granted) => {
       const { at, idempotency, isFinal, projectId, userId } = granted
@@ -366,11 +405,9 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
         const { now, project } = yield* projectAndNow(projectId)
         const found = membershipOf(project, userId)
         if (found === undefined) {
-          const { event, metadata } = grantOne(project, granted, now)
-          return {
-            answer: formatGrantAnswer({ ...granted, metadata, isLeft: false }),
-            result: event,
-          }
+          const result = grantOne(project, granted, now)
+          const { metadata } = result
+          return { answer: formatGrantAnswer({ ...granted, metadata, isLeft: false }), result }
         }
         const result = alreadyMember(found)
         // What fails keeps no key.
@@ -533,7 +570,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
         changed.projectId,
         withMoment((now) => {
           const { expected, metadata, projectId, userId } = changed
-          const project = state.projects.get(projectId)
+          const project = currentProject(projectId, now)
           const endDate = project?.members.get(userId)
           const member = project?.members.watched(userId)
           if (project === undefined || endDate === undefined || member === undefined) {
@@ -548,6 +585,28 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
           return Effect.succeed(record(project, changed, entry, now, member.metadata))
         }),
       ),
+
+    pause: (pausing) =>
+      changePause(pausing, (project, { endDate, pause }, now) => {
+        const { at, expected, until, userId } = pausing
+        if (pause !== undefined || endDate !== expected.endDate) return undefined
+        project.members.pause(userId, { since: at, until })
+        project.members.countChange()
+        state.alarms.set(project, userId, until)
+        const entry: Entry = { action: "paused", userId, from: endDate, to: endDate }
+        return record(project, pausing, entry, now, metadataOf(project.members, userId))
+      }),
+
+    resume: (resuming) =>
+      changePause(resuming, (project, { endDate, pause }, now) => {
+        const { at, expected, userId } = resuming
+        const isSame = pause?.since === expected.pause.since && pause.until === expected.pause.until
+        if (!isSame || endDate !== expected.endDate) return undefined
+        project.members.resume(userId, at, changeTime(at, now.unix))
+        state.alarms.arm(project, userId, resuming.endDate)
+        const entry: Entry = { action: "resumed", userId, from: endDate, to: resuming.endDate }
+        return record(project, resuming, entry, now, metadataOf(project.members, userId))
+      }),
 
     end: (ending) =>
       change(ending, (project, from, now) => {
@@ -564,7 +623,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
         move.projectId,
         withMoment((now) => {
           const { expected, projectId, to, userId } = move
-          const project = state.projects.get(projectId)
+          const project = currentProject(projectId, now)
           if (
             project === undefined ||
             !isExpected(membershipOf(project, userId), expected.from) ||
@@ -606,8 +665,8 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
     recall: state.answers.find,
 
     find: (projectId, userId) =>
-      Effect.suspend(() => {
-        const project = state.projects.get(projectId)
+      withMoment((now): Effect.Effect<Membership, MembershipNotFound> => {
+        const project = currentProject(projectId, now)
         const membership = project && membershipOf(project, userId)
         return membership === undefined
           ? Effect.fail(new MembershipNotFound({ projectId, userId }))
@@ -615,7 +674,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
       }),
 
     list: (projectId, { after = "", limit, only, prefix = "", userIds }) =>
-      Effect.map(projectOf(state, projectId), (project) => {
+      Effect.map(projectAndNow(projectId), ({ project }) => {
         const candidates =
           userIds === undefined ? project.members.sorted() : [...new Set(userIds)].toSorted()
         const page: Array<Membership> = []

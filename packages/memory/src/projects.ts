@@ -21,6 +21,7 @@ import {
   type LastAnnouncement,
   type LoggedBulkExtension,
   type Membership,
+  type Pause,
   type ProjectId,
   type ProjectSettings,
   type ProjectSummary,
@@ -38,8 +39,10 @@ import {
   defaultProjectSettings,
   effectiveEndDate,
   effectiveForm,
+  endAfterPause,
   expiredLead,
   instantForm,
+  isOver,
   metadataFromJson,
 } from "@tenure/core/store"
 import type { AuditTrail } from "./audit-trail.ts"
@@ -52,6 +55,10 @@ export interface Watched {
   alarm: number | undefined
   /** As JSON. */
   metadata: string
+  /** The pause the member is in; one that is over, until `endPauses` is called. */
+  pause: Pause | undefined
+  /** A pause that has ended by itself, and was not announced. */
+  endedPause: Pause | undefined
 }
 
 /** A bulk extension that can be undone. */
@@ -88,12 +95,22 @@ export interface Members {
   /** Returns the earliest date set by bulk extensions, if known. */
   readonly earliestBulk: () => EndDate | undefined
   readonly delete: (userId: UserId) => void
+  /** Begins a member's pause. Its end date stands then. */
+  readonly pause: (userId: UserId, pause: Pause) => void
+  /** Ends a member's pause at an instant, in milliseconds since the epoch. Returns the end date before. */
+  readonly resume: (userId: UserId, at: number, dateSetAt: number) => EndDate | undefined
+  /** Returns the members whose pauses are over at an instant, and since when, in that order. */
+  readonly pausesOver: (
+    at: number,
+  ) => ReadonlyArray<{ readonly userId: UserId; readonly until: number }>
+  /** Returns how many members are paused. */
+  readonly paused: () => number
   /**
-   * Iterates over the members' end dates, or those after one more bulk extension. Later changes of the members are not
-   * counted, or only some of them.
+   * Iterates over the end dates of members who are not paused, or those after one more bulk extension. Later changes of the
+   * members are not counted, or only some of them.
    */
   readonly endDates: (change: BulkChange | undefined) => Iterable<EndDate>
-  /** Returns the members whose end date passes a test, in no particular order. */
+  /** Returns the members who are not paused and whose end date passes a test, in no particular order. */
   readonly select: (test: (endDate: EndDate) => boolean) => ReadonlyArray<DatedMembership>
   /** Tells what another log would make of the end dates. Memberships that end after an instant are active. */
   readonly preview: (
@@ -137,6 +154,9 @@ const makeMembers = (): Members => {
   let changes = 0
   let lastOwn = 0
   let sorted: ReadonlyArray<UserId> | undefined
+  const paused = new Map<UserId, Pause>()
+  // No pause is over before that.
+  let firstUntil = Infinity
 
   const current = (member: Member): EndDate => effectiveEndDate(composed, member)
 
@@ -215,7 +235,7 @@ const makeMembers = (): Members => {
       const selected: Array<DatedMembership> = []
       for (const [userId, member] of members) {
         const endDate = current(member)
-        if (test(endDate)) selected.push({ userId, endDate })
+        if (member.pause === undefined && test(endDate)) selected.push({ userId, endDate })
       }
       return selected
     },
@@ -238,6 +258,8 @@ const makeMembers = (): Members => {
           announced: undefined,
           alarm: undefined,
           metadata: "{}",
+          pause: undefined,
+          endedPause: undefined,
         })
         sorted = undefined
       } else {
@@ -292,12 +314,14 @@ const makeMembers = (): Members => {
         const endDate = current(member)
         const wouldEnd = effectiveEndDate(after, member)
         if (wouldEnd < endDate) counts.shortened++
-        if (endDate <= activeAfter && wouldEnd > activeAfter) counts.reactivated++
+        const isPaused = member.pause !== undefined
+        if (!isPaused && endDate <= activeAfter && wouldEnd > activeAfter) counts.reactivated++
         if (wouldEnd === lastEndDate && endDate < lastEndDate) counts.capped++
         if (endDate === lastEndDate && wouldEnd < lastEndDate) counts.lifetimesEnded++
-        // Those who were told stay expired in silence.
+        // Those who were told stay expired in silence. In a pause, nobody is told.
         const isSilent =
-          Math.max(endDate, wouldEnd) <= activeAfter && member.announced?.lead === expiredLead
+          isPaused ||
+          (Math.max(endDate, wouldEnd) <= activeAfter && member.announced?.lead === expiredLead)
         const told = member.announced?.endDate === wouldEnd ? member.announced.lead : undefined
         if (wouldEnd !== endDate && !isSilent && told !== expiredLead) {
           const part = cellOf({ bounds: movedFrom }, wouldEnd) + (told === 0 ? parts : 0)
@@ -311,13 +335,50 @@ const makeMembers = (): Members => {
     },
     delete: (userId) => {
       if (members.delete(userId)) changes++
+      paused.delete(userId)
       sorted = undefined
     },
+    pause: (userId, pause) => {
+      const member = members.get(userId)
+      if (member === undefined) return
+      member.pause = pause
+      member.endedPause = undefined
+      paused.set(userId, pause)
+      firstUntil = Math.min(firstUntil, pause.until ?? Infinity)
+    },
+    resume: (userId, at, dateSetAt) => {
+      const member = members.get(userId)
+      if (member?.pause === undefined) return undefined
+      const before = current(member)
+      const { inDays } = effectiveForm(composed, member)
+      lastOwn = ++changes
+      member.endDate = endAfterPause(before, member.pause, at)
+      member.inDays = inDays
+      member.keptDay = undefined
+      member.order = lastOwn
+      member.setAt = dateSetAt
+      member.isSetWithOthers = false
+      member.endedPause = isOver(member.pause, at) ? member.pause : undefined
+      member.pause = undefined
+      paused.delete(userId)
+      return before
+    },
+    pausesOver: (at) => {
+      if (firstUntil > at) return []
+      const over: Array<{ readonly userId: UserId; readonly until: number }> = []
+      firstUntil = Infinity
+      for (const [userId, { until = Infinity }] of paused) {
+        if (until <= at) over.push({ userId, until })
+        else firstUntil = Math.min(firstUntil, until)
+      }
+      return over.toSorted((one, other) => one.until - other.until)
+    },
+    paused: () => paused.size,
     endDates: function* (change) {
       const after = composeWith(composed, change)
       // Members may leave and return meanwhile.
       const all = Array.from(members.values())
-      for (const member of all) yield effectiveEndDate(after, member)
+      for (const member of all) if (member.pause === undefined) yield effectiveEndDate(after, member)
     },
     sorted: sortedIds,
     userIds: () => members.keys(),
@@ -390,7 +451,8 @@ export const membershipOf = (
   if (endDate === undefined) return undefined
   const { inDays, keptDay } = members.form(userId)
   const metadata = metadataFromJson(metadataOf(members, userId))
-  return { projectId: id, userId, endDate, inDays, keptDay, metadata, ...settings }
+  const pause = members.watched(userId)?.pause
+  return { projectId: id, userId, endDate, inDays, keptDay, metadata, pause, ...settings }
 }
 
 /** Returns a user's metadata as JSON, which is empty if there is no membership. */

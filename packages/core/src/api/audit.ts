@@ -30,7 +30,8 @@ export interface MembershipChange extends AuditedChange {
   /**
    * The action; `bulk_lengthened` has left memberships with a later end date, `bulk_undone` has undone
    * a bulk extension, `moved` has moved the membership to or from another user id, `updated` has
-   * changed metadata, and `expiring`, `overdue` and `expired` announce the date.
+   * changed metadata, `paused` and `resumed` begin and end a pause, and `expiring`, `overdue` and `expired`
+   * announce the date.
    */
   readonly action: MembershipAction
 }
@@ -41,7 +42,8 @@ export interface AuditRow extends AuditedChange {
   /**
    * The action; `bulk_lengthened` has left memberships with a later end date, `bulk_undone` has undone
    * a bulk extension, `moved` has moved the membership to or from another user id, `updated` has
-   * changed metadata, and `expiring`, `overdue` and `expired` announce the date.
+   * changed metadata, `paused` and `resumed` begin and end a pause, and `expiring`, `overdue` and `expired`
+   * announce the date.
    */
   readonly action: AuditAction
   /**

@@ -16,7 +16,7 @@ import {
   type InvalidEndDate,
   formatEndDateOrNull,
 } from "../memberships/end-date.ts"
-import type { EndDateConflict, MembershipNotFound } from "../memberships/membership.ts"
+import type { EndDateConflict, MembershipNotFound, StateConflict } from "../memberships/membership.ts"
 import type { InvalidWebhookUrl } from "../webhooks/transport.ts"
 import type { WebhookDisabled, WebhookLimitReached, WebhookNotFound } from "../webhooks/webhook.ts"
 
@@ -65,6 +65,7 @@ export type ApiError =
   | InvalidInput
   | InvalidLines
   | Pick<EndDateConflict, "_tag" | "currentEndDate">
+  | Pick<StateConflict, "_tag" | "currentState">
   | InvalidWebhookUrl
   | WebhookLimitReached
   | Pick<ProjectNotFound, "_tag">
@@ -177,6 +178,12 @@ export const apiErrors = {
     code: "END_DATE_CONFLICT",
     messages: ["The membership has another end date than expected_end_date."],
     details: ({ currentEndDate }) => ({ current_end_date: formatEndDateOrNull(currentEndDate) }),
+  },
+  StateConflict: {
+    status: 409,
+    code: "STATE_CONFLICT",
+    messages: ({ currentState }) => [`The state of the membership is ${currentState}.`],
+    details: ({ currentState }) => ({ current_state: currentState }),
   },
   BulkExtensionUndone: {
     status: 409,

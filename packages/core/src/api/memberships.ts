@@ -47,6 +47,8 @@ import {
   dateSetting,
   requestText,
   trialFields,
+  pausedThroughFields,
+  untilFields,
   updateFields,
 } from "../memberships/inputs.ts"
 import {
@@ -63,7 +65,9 @@ import { type MembershipChange, auditPage } from "./audit.ts"
 import { counted, declareOperations, pageFields, paged, plain } from "./declaration.ts"
 import type { Instant, Int, Uuid, WithAnnouncements } from "./types.ts"
 
-/** Whether the membership has expired: its end date is over, and so is the project's grace. */
+/**
+ * Whether the membership is active, paused, or expired: its end date is over, and so is the project's grace.
+ */
 export type MembershipState = State
 
 export interface Membership {
@@ -87,6 +91,10 @@ export interface Membership {
   readonly state: MembershipState
   /** When it expires, if its end date is over, and it is still active by the project's grace. */
   readonly grace_until: Instant | null
+  /** When its pause began. The end date stands meanwhile. */
+  readonly paused_at: Instant | null
+  /** When its pause ends by itself. */
+  readonly resumes_at: Instant | null
   /**
    * A membership's metadata: an object with at most 16 texts by name. Texts have 1 to 255 characters.
    * Names have 1 to 40 letters, digits and _.-, a letter first.
@@ -215,6 +223,8 @@ export interface EndCounts {
   readonly active: Members
   /** Active memberships in grace: their end date is over. */
   readonly overdue: Members
+  /** Paused memberships, which are in no other count but the total. */
+  readonly paused: Members
   readonly expired: Members
   /** Memberships ending on the day in `at`, including already ended ones. */
   readonly ends_today: Members
@@ -480,8 +490,8 @@ const importQuery = input(projectPath, {
 /**
  * A JSON object on each line, with `user_id` and `end_date`: a date, possibly past, in either format
  * allowed for `extend`; or in place of that `through` and optionally `time_zone`, as for a grant.
- * Optionally with `metadata`, as for a grant, and with `kept_day` as the membership returned it. At most
- * 10,000 lines and 2 MiB, sent unquoted.
+ * Optionally with `metadata`, as for a grant, and with `kept_day`, `paused_at` and `resumes_at` as the
+ * membership returned them. At most 10,000 lines and 2 MiB, sent unquoted.
  * @example
  *   "{\"user_id\":\"1001\",\"end_date\":\"2099-01-01T00:00:00.000Z\"}\n{\"user_id\":\"1002\",\"end_date\":4070908800000}\n"
  */
@@ -495,7 +505,7 @@ const parseListedIds = (given: unknown): ReadonlyArray<UserId> | undefined =>
 /** A page from a project's memberships. */
 const membershipsQuery = input(projectPath, {
   ...pageFields,
-  /** Whether the end date is over. */
+  /** Only memberships in this state. */
   state: Setting.optional(Setting.oneOf(membershipStates)),
   /**
    * Only these users' memberships: at most 1,000 user ids, each 1 to 128 visible ASCII characters, and
@@ -563,6 +573,16 @@ const grant = chosenBy(
 )
 
 const membershipUpdate = input(membershipPath, updateFields)
+
+/**
+ * How long a membership is paused.
+ * @example { "through": "2099-01-31" }
+ */
+const pause = chosenBy(
+  ["through"],
+  input(membershipPath, untilFields),
+  input(membershipPath, pausedThroughFields),
+)
 
 const end = input(membershipPath, {
   /** Whether to erase the person. Needs the role `admin`. */
@@ -667,8 +687,8 @@ export const membershipOperations = declareOperations({
   /**
    * List memberships
    *
-   * Returns a project's memberships ordered by user id, compared as text; with `state`, only active or
-   * only expired ones. With `ending_before`, they are ordered by end date, and a page may have fewer
+   * Returns a project's memberships ordered by user id, compared as text; with `state`, only active, paused
+   * or expired ones. With `ending_before`, they are ordered by end date, and a page may have fewer
    * than `limit`, or none, before the last.
    */
   list: {
@@ -717,6 +737,33 @@ export const membershipOperations = declareOperations({
     input: membershipUpdate,
     reply: plain<Membership>("The membership was updated."),
     errors: ["MembershipNotFound"],
+  },
+  /**
+   * Pause a membership
+   *
+   * Pauses an active membership before its end. It is not active then, and its end date stands; at the end of
+   * the pause, it is later by the time paused.
+   */
+  pause: {
+    method: "POST",
+    pattern: `${one}/pause`,
+    role: "operator",
+    input: pause,
+    reply: plain<Membership>("The membership was paused."),
+    errors: ["MembershipNotFound", "StateConflict"],
+  },
+  /**
+   * Resume a membership
+   *
+   * Ends a membership's pause.
+   */
+  resume: {
+    method: "POST",
+    pattern: `${one}/resume`,
+    role: "operator",
+    input: input(membershipPath, reasonFields),
+    reply: plain<Membership>("The membership was resumed."),
+    errors: ["MembershipNotFound", "StateConflict"],
   },
   /**
    * End a membership

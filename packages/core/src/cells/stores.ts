@@ -231,6 +231,8 @@ const makeCellMemberships = (
     setMetadata: (change) => on(change.projectId).setMetadata(change),
     end: (change) => on(change.projectId).end(change),
     move: (change) => on(change.projectId).move(change),
+    pause: (change) => on(change.projectId).pause(change),
+    resume: (change) => on(change.projectId).resume(change),
     erase: (change) => on(change.projectId).erase(change),
 
     undoBulkExtension: (undo) => on(undo.projectId).undoBulkExtension(undo),

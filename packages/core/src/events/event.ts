@@ -70,6 +70,8 @@ export const knownEventTypes = {
   extensionUndone: EventType("memberships.extension_undone"),
   ended: EventType("membership.ended"),
   updated: EventType("membership.updated"),
+  paused: EventType("membership.paused"),
+  resumed: EventType("membership.resumed"),
   expiring: EventType("membership.expiring"),
   overdue: EventType("membership.overdue"),
   expired: EventType("membership.expired"),

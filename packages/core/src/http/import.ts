@@ -16,6 +16,7 @@ import { lastEndDate, parseEndDate } from "../memberships/end-date.ts"
 import { MembershipActs } from "../memberships/membership-acts.ts"
 import { type ImportedMembership, UserId, maxMemberships } from "../memberships/membership.ts"
 import { metadataSetting } from "../memberships/metadata.ts"
+import { readPause } from "../memberships/pause.ts"
 import { jsonLines, parseJson } from "./body.ts"
 import { announcementsData, dryRunMessage, eventsData } from "./extensions.ts"
 import { type Call, makeReader, originOf, readBody } from "./operation.ts"
@@ -30,7 +31,18 @@ const maxFaults = 100
 // About a millisecond.
 const linesPerTurn = 1000
 
-const fields = new Set(["user_id", "end_date", "through", "time_zone", "kept_day", "metadata"])
+const fields = new Set([
+  "user_id",
+  "end_date",
+  "through",
+  "time_zone",
+  "kept_day",
+  "metadata",
+  "paused_at",
+  "resumes_at",
+])
+
+const pauseNames = { pausedAt: "paused_at", resumesAt: "resumes_at" }
 
 const metadataOfLine = Setting.optional(metadataSetting)
 
@@ -58,7 +70,7 @@ const readJsonLine = (line: string): ImportedMembership | string => {
   const value = parseJson(line)
   if (!Predicate.isObject(value)) return "the line must be a JSON object"
   if (!Object.keys(value).every((field) => fields.has(field))) {
-    return "the line must have no fields but user_id, end_date or through, time_zone, kept_day and metadata"
+    return "the line must have no fields but user_id, end_date or through, time_zone, kept_day, metadata, paused_at and resumes_at"
   }
   const fault = faultOfJson(line)
   if (fault !== undefined) return fault.message
@@ -75,9 +87,18 @@ const readJsonLine = (line: string): ImportedMembership | string => {
   const keptDay = keptDayOfLine.read(getOwn(value, "kept_day"), "kept_day")
   if (Result.isFailure(keptDay)) return keptDay.failure.message
   const metadata = metadataOfLine.read(getOwn(value, "metadata"), "metadata")
-  return Result.isFailure(metadata)
-    ? metadata.failure.message
-    : { userId, ...dated, keptDay: keptDay.success, metadata: metadata.success }
+  if (Result.isFailure(metadata)) return metadata.failure.message
+  const given = { pausedAt: getOwn(value, "paused_at"), resumesAt: getOwn(value, "resumes_at") }
+  const pause = readPause(given, pauseNames, "json")
+  return Result.isFailure(pause)
+    ? pause.failure.message
+    : {
+        userId,
+        ...dated,
+        keptDay: keptDay.success,
+        metadata: metadata.success,
+        pause: pause.success,
+      }
 }
 
 // Programs print nearly all lines like this. The text has no JSON escapes, no number, and each field

@@ -28,6 +28,8 @@ const dataOf = ({
   graceUntil,
   keptDay,
   metadata,
+  pausedAt,
+  resumesAt,
   state,
   through,
   userId,
@@ -38,6 +40,8 @@ const dataOf = ({
   kept_day: keptDay ?? null,
   state,
   grace_until: isoOrNull(graceUntil),
+  paused_at: isoOrNull(pausedAt),
+  resumes_at: isoOrNull(resumesAt),
   metadata,
 })
 
@@ -82,7 +86,7 @@ const listCursor = Setting.optional(brandedText(UserId))
  */
 export const makeMembershipOperations = Effect.fnUntraced(function* (maxBodyBytes: number) {
   const acts = yield* MembershipActs
-  const { end, get, grant, history, list, update } = membershipOperations
+  const { end, get, grant, history, list, pause, resume, update } = membershipOperations
 
   const ended = perform(end, maxBodyBytes, ({ erase, ...member }, context) =>
     erase
@@ -123,6 +127,14 @@ export const makeMembershipOperations = Effect.fnUntraced(function* (maxBodyByte
 
     update: perform(update, maxBodyBytes, (change, context) =>
       Effect.map(acts.update(change, context), reply),
+    ),
+
+    pause: perform(pause, maxBodyBytes, (pausing, context) =>
+      Effect.map(acts.pause(pausing, context), reply),
+    ),
+
+    resume: perform(resume, maxBodyBytes, (resuming, context) =>
+      Effect.map(acts.resume(resuming, context), reply),
     ),
 
     end: (call: Call) => Effect.andThen(permitErasure(call), ended(call)),

@@ -25,6 +25,10 @@ export const membershipActions = [
   "moved",
   // Its metadata was changed.
   "updated",
+  // Its end date stands.
+  "paused",
+  // Its pause has ended, by itself or because somebody ended it: it ends later by the time paused.
+  "resumed",
   // A reminder was published.
   "expiring",
   // The membership has ended by itself, and is still active during the project's grace.
@@ -41,7 +45,11 @@ export const announcementActions = [
 ] as const satisfies ReadonlyArray<(typeof membershipActions)[number]>
 
 /** Actions on one membership without a change to its end date. */
-export const datelessActions: ReadonlySet<string> = new Set(["updated", ...announcementActions])
+export const datelessActions: ReadonlySet<string> = new Set([
+  "updated",
+  "paused",
+  ...announcementActions,
+])
 
 /** A membership action in the audit trail. */
 export type MembershipAction = (typeof membershipActions)[number]

@@ -175,6 +175,8 @@ export interface EndCounts {
   readonly active: number
   /** Active memberships in grace: their end date is over. */
   readonly overdue: number
+  /** Paused memberships, which are in no other count but the total. */
+  readonly paused: number
   /** Memberships with a past end date, and not in grace. */
   readonly expired: number
   /** Memberships ending today, or ended today. */
@@ -194,12 +196,14 @@ export interface Extended {
 /**
  * Returns the counts.
  *
- * @param inCell - the number of end dates in each cell; none for a missing cell
+ * @param inCell - the number of end dates in each cell, without paused memberships; none for a missing cell
+ * @param paused - the number of paused memberships
  */
 export const endCountsOf = (
   { bounds, days, grace, now, starts, today }: EndCells,
   inCell: ReadonlyMap<number, number>,
   extended: Extended,
+  paused: number,
 ): EndCounts => {
   const before = new Map<number, number>()
   let total = inCell.get(0) ?? 0
@@ -214,9 +218,10 @@ export const endCountsOf = (
   const expired = before.get(firstActive(now - grace)) ?? 0
   return {
     at: now,
-    total,
+    total: total + paused,
     active: total - expired,
     overdue: within(firstActive(now - grace), firstActive(now)),
+    paused,
     expired,
     endsToday: endsOn(today),
     endsIn7Days: within(firstActive(now), now + soonMillis),

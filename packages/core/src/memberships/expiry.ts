@@ -5,13 +5,14 @@ import type { ProjectId } from "../base/values.ts"
 import { type EventDraft, derivedEventId, draftEvent, knownEventTypes } from "../events/event.ts"
 import type { MembershipAction } from "./audit-trail.ts"
 import {
-  type EndDate,
+  EndDate,
   type LoggedBulkExtension,
   type OrderedEndDate,
   adjust,
   formatEndDate,
 } from "./end-date.ts"
 import { type UserId, graceEnd } from "./membership.ts"
+import { type Pause, isOver } from "./pause.ts"
 
 /** The `lead` of the announcement that a membership has expired. It comes last, and when depends on the project's grace. */
 export const expiredLead = Millis(-1000)
@@ -93,6 +94,8 @@ export interface DueMembership extends DateOrigin {
   readonly graceSetAt: number | undefined
   /** The last announcement, for this or an earlier end date; `undefined` if there was none. */
   readonly announced: LastAnnouncement | undefined
+  /** The pause it is in, or one that has ended by itself and was not announced; `undefined` without one. */
+  readonly pause?: Pause | undefined
 }
 
 /** The announcements to make, and when. */
@@ -146,7 +149,7 @@ const covers = (last: LastAnnouncement | undefined, { endDate, lead }: LastAnnou
 const isLate = (lead: Millis, { dateSetAt: setAt, endDate }: Candidate): boolean =>
   lead > 0 && endDate - lead <= setAt
 
-type Candidate = Omit<DueMembership, "projectId" | "userId">
+type Candidate = Omit<DueMembership, "pause" | "projectId" | "userId">
 
 /** Returns when an announcement is due, in milliseconds since the epoch. */
 const dueAt = ({ endDate, grace }: Candidate, lead: Millis): number =>
@@ -199,11 +202,22 @@ export const decideExpiry = (
   }
 }
 
-/** An announcement to store, with its event draft and its audit row's action. */
-export interface Announcement extends LastAnnouncement {
+/** An announcement of an end date to store, with its event draft and its audit row's action. */
+export interface EndAnnouncement extends LastAnnouncement {
   readonly action: Extract<MembershipAction, "expiring" | "overdue" | "expired">
   readonly event: EventDraft
 }
+
+/** The announcement that a pause has ended by itself. */
+export interface ResumptionAnnouncement {
+  readonly action: Extract<MembershipAction, "resumed">
+  /** The end date after the pause. */
+  readonly endDate: EndDate
+  readonly event: EventDraft
+}
+
+/** An announcement to store. */
+export type Announcement = EndAnnouncement | ResumptionAnnouncement
 
 /** A store's changes to a membership with a due check, made in one step. */
 export interface AnnouncementOutcome {
@@ -217,7 +231,7 @@ export interface AnnouncementOutcome {
 export type DecideAnnouncement = (candidate: DueMembership, now: number) => AnnouncementOutcome
 
 /** Returns what is announced with a lead. */
-export const actionOf = (lead: Millis): Announcement["action"] => {
+export const actionOf = (lead: Millis): EndAnnouncement["action"] => {
   if (lead === expiredLead) return "expired"
   return lead === 0 ? "overdue" : "expiring"
 }
@@ -226,7 +240,7 @@ const announcementOf = (
   { grace, projectId, userId }: DueMembership,
   { endDate, lead }: LastAnnouncement,
   at: number,
-): Announcement => {
+): EndAnnouncement => {
   const action = actionOf(lead)
   const event = draftEvent({
     id: derivedEventId(`${projectId} ${userId} ${endDate} ${lead}`, at),
@@ -245,10 +259,38 @@ const announcementOf = (
   return { endDate, lead, action, event }
 }
 
-/** Creates the decision function for stores. */
+const resumptionOf = (
+  { endDate, projectId, userId }: DueMembership,
+  until: number,
+  at: number,
+): ResumptionAnnouncement => ({
+  action: "resumed",
+  endDate,
+  event: draftEvent({
+    id: derivedEventId(`${projectId} ${userId} resumed ${until}`, at),
+    projectId,
+    type: knownEventTypes.resumed,
+    at,
+    data: {
+      project_id: projectId,
+      user_id: userId,
+      end_date: formatEndDate(endDate),
+      resumes_at: formatEndDate(EndDate(until)),
+      request_id: null,
+    },
+  }),
+})
+
+/** Creates the decision function for stores. In a pause, nothing is announced but its end. */
 export const makeDecideAnnouncement =
   (rules: AnnouncementRules): DecideAnnouncement =>
   (candidate, now) => {
+    const { pause } = candidate
+    if (pause !== undefined) {
+      return pause.until !== undefined && isOver(pause, now)
+        ? { alarm: now, announcement: resumptionOf(candidate, pause.until, now) }
+        : { alarm: pause.until, announcement: undefined }
+    }
     const { alarm, announced } = decideExpiry(rules, candidate, now)
     return { alarm, announcement: announced && announcementOf(candidate, announced, now) }
   }

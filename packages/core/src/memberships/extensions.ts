@@ -162,6 +162,9 @@ export const unrepeatable = (alternative = ""): InvalidInput =>
     problem: `must be given${alternative}, because a repetition would extend twice`,
   })
 
+/** Returns now for a membership: its clock stands in a pause. */
+const nowOf = ({ pause }: Membership, now: number): number => pause?.since ?? now
+
 /** Returns the end date from which a duration counts. In days, now means the end of today. */
 const startOf = (
   from: DurationStart,
@@ -171,7 +174,7 @@ const startOf = (
 ): CalendarEnd => {
   const { endDate, inDays, keptDay } = membership
   // While the grace lasts, the days since the end were used.
-  if (from === "end" || (from === "later" && stateAt(membership, now) === "active")) {
+  if (from === "end" || (from === "later" && stateAt({ ...membership, pause: undefined }, now) === "active")) {
     return { instant: endDate, inDays, keptDay }
   }
   const today =
@@ -185,6 +188,8 @@ interface Absent {
   readonly timeZone: TimeZone
   readonly grace: Millis
 }
+
+const isPaused = (found: Membership | Absent): boolean => !isAbsent(found) && found.pause !== undefined
 
 const isAbsent = (found: Membership | Absent): found is Absent => found.endDate === undefined
 
@@ -229,6 +234,23 @@ export const madeOrRecalled = <A, E>(
             ),
       )
 
+/**
+ * Makes a change based on data it has read, and repeats both if others have changed that meanwhile. Returns its first answer
+ * if it was made before.
+ *
+ * @param attempt - reads and changes. Returns `undefined` if others were faster
+ */
+export const changeFound = Effect.fnUntraced(function* <A, E>(
+  services: Pick<ChangeServices, "store">,
+  change: Draft,
+  attempt: Effect.Effect<NoInfer<A> | ReplayedResponse | undefined, E>,
+  parse: (answer: string) => A,
+) {
+  const made = yield* madeOrRecalled(services, change, repeatUntilMade("The membership", attempt))
+  yield* notifyReplay(change, made)
+  return isReplayedResponse(made) ? parse(made.answer) : made
+})
+
 /** Adds a duration to a membership's end date, or to now if there is none. */
 const endAfter = (
   { by, from, timeZone }: ByDuration,
@@ -240,13 +262,15 @@ const endAfter = (
   const zone = known.success
   const start = isAbsent(found)
     ? { instant: EndDate(now), ...instantForm }
-    : startOf(from, found, zone, now)
+    : startOf(from, found, zone, nowOf(found, now))
   const sum = extendByCalendar({ end: start, by, zone })
   if (Result.isFailure(sum)) return Effect.fail(tooLate)
   const { instant } = sum.success
+  if (isAbsent(found)) return instant > now ? Effect.succeed(sum.success) : Effect.fail(inPast)
   // Over, but still in grace.
-  const isActive = !isAbsent(found) && stateAt({ ...found, endDate: instant }, now) === "active"
-  return instant > now || isActive ? Effect.succeed(sum.success) : Effect.fail(inPast)
+  const extended = { ...found, endDate: instant, pause: undefined }
+  const isActive = stateAt(extended, nowOf(found, now)) === "active"
+  return isActive ? Effect.succeed(sum.success) : Effect.fail(inPast)
 }
 
 const createdMark = "created "
@@ -362,7 +386,8 @@ export const makeExtend = (services: ChangeServices, userIds: UserIdRule) => {
     })
     const missing = new MembershipNotFound({ projectId, userId })
     const result = yield* Effect.catchTag(granted, "ProjectNotFound", () => missing)
-    return isAlreadyMember(result) ? undefined : result
+    if (isAlreadyMember(result)) return undefined
+    return isReplayedResponse(result) ? result : result.event
   })
 
   /** Extends a membership. With `create`, creates one that is missing, and repeats both if others do the opposite meanwhile. */
@@ -392,7 +417,8 @@ export const makeExtend = (services: ChangeServices, userIds: UserIdRule) => {
       userId,
       endDate: ends.after,
       ...(create && { created }),
-      announcements: foresight?.countEach([ends], at),
+      // In a pause, nothing is announced.
+      announcements: foresight?.countEach(isPaused(before) ? [] : [ends], at),
       events: yield* Effect.catchTag(
         previewEvents(store, trial, event, change),
         "ProjectNotFound",

@@ -267,6 +267,39 @@ export const membershipUpdate = input(memberPath, updateFields)
 /** A membership to remove. */
 export const ending = input(memberPath, reasonFields)
 
+/** When a pause ends by itself. */
+export const untilFields = {
+  /**
+   * When the pause ends by itself, at most two years ahead: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ.
+   * Without it and `through`, the membership is paused until it is resumed.
+   * @example "2099-01-01T00:00:00.000Z"
+   */
+  until: Setting.optional(dateSetting),
+  ...reasonFields,
+  /** Not with an instant. */
+  through: leftOut(),
+  /** Not with an instant. */
+  timeZone: zoneBesideDate,
+}
+
+/** The last whole day of a pause. */
+export const pausedThroughFields = {
+  ...lastDayFields,
+  ...reasonFields,
+  /** Not with a day. */
+  until: leftOut(beside("until", "a day"), "left out beside through"),
+}
+
+/** A membership to pause. */
+export const pausing = chosenBy(
+  ["through"],
+  input(memberPath, untilFields),
+  input(memberPath, pausedThroughFields),
+)
+
+/** A paused membership to resume. */
+export const resuming = input(memberPath, reasonFields)
+
 /** A membership to move to another user id. */
 export const moving = input(
   {

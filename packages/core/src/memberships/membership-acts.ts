@@ -36,8 +36,8 @@ import { bulkModes, formatEndDate } from "./end-date.ts"
 import {
   type ChangeServices,
   changeEvent,
+  changeFound,
   makeExtend,
-  madeOrRecalled,
   reportChange,
 } from "./extensions.ts"
 import type {
@@ -56,6 +56,7 @@ import {
   datedIn,
   isAlreadyMember,
   type ProjectSummary,
+  parseMembership,
   strangerIn,
   userIdRuleOption,
   currentMembership,
@@ -68,6 +69,7 @@ import {
   noMetadata,
 } from "./metadata.ts"
 import { makeMove } from "./move.ts"
+import { makePauses } from "./pauses.ts"
 import {
   type EndedAgo,
   type ProjectSettings,
@@ -93,9 +95,6 @@ const metadataIn = (event: Event): Metadata => {
   const found = Predicate.hasProperty(data, "metadata") ? data.metadata : undefined
   return Result.getOrElse(metadataOption.read(found, "metadata"), () => undefined) ?? noMetadata
 }
-
-/** Parses a repeated call's first answer. */
-const parseMembership = ({ answer }: ReplayedResponse): CurrentMembership => JSON.parse(answer)
 
 const parseProject = ({ answer }: ReplayedResponse): ProjectSummary => ({
   // JSON leaves it out if it is undefined.
@@ -278,13 +277,14 @@ const makeChanges = Effect.fnUntraced(function* (settings: ActSettings) {
         ...(ifAbsent && { created: !isLeft }),
       })
       if (isAlreadyMember(result)) return resultOf(result.membership, at, true)
-      yield* reportChange(services, changed, result)
       if (isReplayedResponse(result)) {
+        yield* notifyReplay(changed, result)
         const { at: then, isLeft, ...made } = parseGrantAnswer(result.answer)
         return resultOf({ projectId, userId, ...made }, then, isLeft)
       }
-      const granted = { projectId, keptDay: undefined, ...dated }
-      return resultOf({ ...granted, metadata: metadata ?? metadataIn(result) }, at, false)
+      yield* services.hooks.event(result.event)
+      const granted = { projectId, keptDay: undefined, ...dated, pause: result.pause }
+      return resultOf({ ...granted, metadata: metadata ?? metadataIn(result.event) }, at, false)
     }),
 
     import: Effect.fnUntraced(function* (
@@ -306,12 +306,15 @@ const makeChanges = Effect.fnUntraced(function* (settings: ActSettings) {
         const events = yield* previewEvents(store, trial, event, size)
         const { grace } = yield* store.findProject(projectId)
         const foresight = yield* services.foresee(grace, true)
-        const dates = new Map(found.map(({ endDate, userId }) => [userId, endDate] as const))
-        const ends = memberships.map(({ endDate, userId }) => ({
-          before: dates.get(userId),
+        const current = new Map(found.map((one) => [one.userId, one] as const))
+        const ends = memberships.map(({ endDate, pause, userId }) => ({
+          before: current.get(userId)?.endDate,
           after: endDate,
+          isPaused: (pause ?? current.get(userId)?.pause) !== undefined,
         }))
-        const announcements = foresight?.countEach(ends, context.at)
+        // In a pause, nothing is announced.
+        const announced = ends.filter(({ isPaused }) => !isPaused)
+        const announcements = foresight?.countEach(announced, context.at)
         const result: ImportResult = { total, ...countImport(ends), announcements, events }
         return result
       }
@@ -348,13 +351,12 @@ const makeChanges = Effect.fnUntraced(function* (settings: ActSettings) {
         yield* reportChange(services, context, result)
         return updated
       })
-      const repeated = repeatUntilMade(
-        "The membership",
+      return yield* changeFound(
+        services,
+        change,
         Effect.catchTag(attempt, "MetadataConflict", () => Effect.undefined),
+        parseMembership,
       )
-      const made = yield* madeOrRecalled(services, change, repeated)
-      yield* notifyReplay(context, made)
-      return isReplayedResponse(made) ? parseMembership(made) : made
     }),
 
     end: Effect.fnUntraced(function* (
@@ -368,6 +370,8 @@ const makeChanges = Effect.fnUntraced(function* (settings: ActSettings) {
     }),
 
     move: makeMove(services, settings.userIds),
+
+    ...makePauses(services),
 
     erase: Effect.fnUntraced(function* (
       { projectId, userId }: Decoded<typeof ofMember>,

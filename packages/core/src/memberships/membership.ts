@@ -5,6 +5,7 @@ import * as Result from "effect/Result"
 import { InvalidInput } from "../base/errors.ts"
 import * as Setting from "../base/setting.ts"
 import { TaggedError } from "../base/tagged-error.ts"
+import type { InstantInput } from "../base/time.ts"
 import { type ProjectId, brandedWhere, copyOwn } from "../base/values.ts"
 import {
   Day,
@@ -27,6 +28,7 @@ import {
   lastEndDate,
 } from "./end-date.ts"
 import { type Metadata, metadataSetting } from "./metadata.ts"
+import { type Pause, readPause } from "./pause.ts"
 import type { ProjectSettings } from "./project-settings.ts"
 
 /**
@@ -103,30 +105,34 @@ export interface MembershipEnd {
 export interface Membership extends MembershipEnd, DateForm, ProjectSettings {
   /** The host's notes on it: texts by name, such as `{ plan: "gold" }`. */
   readonly metadata: Metadata
+  /** The pause it is in, by the store's clock; `undefined` without one. The end date stands meanwhile. */
+  readonly pause: Pause | undefined
 }
 
-/** Whether a membership has expired. */
-export const membershipStates = ["active", "expired"] as const
+/** Whether a membership is active, paused or has expired. */
+export const membershipStates = ["active", "paused", "expired"] as const
 
-/** Whether a membership has expired. */
+/** Whether a membership is active, paused or has expired. */
 export type MembershipState = (typeof membershipStates)[number]
 
-/** When a membership ends, and for how long it is still active then. */
-type Lasting = Pick<Membership, "endDate" | "grace">
+/** When a membership ends, for how long it is still active then, and whether it is paused. */
+type Lasting = Pick<Membership, "endDate" | "grace" | "pause">
 
 /** Returns a membership's state at an instant, in milliseconds since the epoch. It has expired when its grace is over. */
-export const stateAt = ({ endDate, grace }: Lasting, at: number): MembershipState =>
-  endDate + grace > at ? "active" : "expired"
+export const stateAt = ({ endDate, grace, pause }: Lasting, at: number): MembershipState => {
+  if (pause !== undefined) return "paused"
+  return endDate + grace > at ? "active" : "expired"
+}
 
 /** Returns when a membership's grace is over, in the year 9999 at the latest. */
-export const graceEnd = ({ endDate, grace }: Lasting): EndDate =>
+export const graceEnd = ({ endDate, grace }: Pick<Membership, "endDate" | "grace">): EndDate =>
   EndDate(Math.min(endDate + grace, lastEndDate))
 
 /** Returns when a membership's grace is over; `undefined` unless it has ended, and is still active. */
 const graceUntilAt = (lasting: Lasting, at: number): EndDate | undefined =>
   lasting.endDate <= at && stateAt(lasting, at) === "active" ? graceEnd(lasting) : undefined
 
-/** A membership, and whether it had expired when it was read. */
+/** A membership, and its state when it was read. */
 export interface CurrentMembership extends MembershipEnd {
   /** The last whole day, if the end date was given as a day, and ends one in the project's time zone. */
   readonly through: Day | undefined
@@ -134,15 +140,19 @@ export interface CurrentMembership extends MembershipEnd {
   readonly keptDay: number | undefined
   /** The host's notes on it: texts by name, such as `{ plan: "gold" }`. */
   readonly metadata: Metadata
-  /** `"expired"` if its end date was over, and the project's grace, too. */
+  /** `"paused"` in a pause; `"expired"` if its end date was over, and the project's grace, too. */
   readonly state: MembershipState
+  /** When its pause began, in milliseconds since the epoch, if it is paused. The end date stands meanwhile. */
+  readonly pausedAt: number | undefined
+  /** When its pause ends, in milliseconds since the epoch; `undefined` if it is not paused, or until it is resumed. */
+  readonly resumesAt: number | undefined
   /** When it expires, in milliseconds since the epoch, if it has ended, and is still active. */
   readonly graceUntil: EndDate | undefined
 }
 
 /** Returns a membership as hosts get it, with its state at an instant, in milliseconds since the epoch. */
 export const currentMembership = (
-  { endDate, grace, inDays, keptDay, metadata, projectId, timeZone, userId }: Membership,
+  { endDate, grace, inDays, keptDay, metadata, pause, projectId, timeZone, userId }: Membership,
   at: number,
 ): CurrentMembership => ({
   projectId,
@@ -151,9 +161,14 @@ export const currentMembership = (
   through: inDays ? dayEndedAt(endDate, timeZone) : undefined,
   keptDay,
   metadata,
-  state: stateAt({ endDate, grace }, at),
-  graceUntil: graceUntilAt({ endDate, grace }, at),
+  state: stateAt({ endDate, grace, pause }, at),
+  pausedAt: pause?.since,
+  resumesAt: pause?.until,
+  graceUntil: graceUntilAt({ endDate, grace, pause }, at),
 })
+
+/** Parses a membership from the JSON that repeats an answer. */
+export const parseMembership = (answer: string): CurrentMembership => JSON.parse(answer)
 
 /** A project, its settings, and how much it has. */
 export interface ProjectSummary extends ProjectSettings {
@@ -176,10 +191,12 @@ export interface DatedMembership extends OptionalForm {
   readonly endDate: EndDate
   /** `undefined` leaves the membership's metadata. */
   readonly metadata?: Metadata | undefined
+  /** `undefined` leaves the membership's pause, if it is in one. */
+  readonly pause?: Pause | undefined
 }
 
 /** A member and its last whole day, as listed in an import. */
-interface MemberThrough extends Pick<DatedMembership, "userId" | "keptDay" | "metadata"> {
+interface MemberThrough extends Pick<DatedMembership, "userId" | "keptDay" | "metadata" | "pause"> {
   readonly through: Day
   /** The day's time zone, in place of the project's. */
   readonly timeZone: TimeZone | undefined
@@ -193,8 +210,8 @@ export type ImportedMembership =
 /** Returns a membership in an import with its end date. */
 export const datedIn = (membership: ImportedMembership, zone: TimeZone): DatedMembership => {
   if (membership.through === undefined) return membership
-  const { keptDay, metadata, through, timeZone = zone, userId } = membership
-  return { userId, endDate: endOfDay(through, timeZone), inDays: true, keptDay, metadata }
+  const { keptDay, metadata, pause, through, timeZone = zone, userId } = membership
+  return { userId, endDate: endOfDay(through, timeZone), inDays: true, keptDay, metadata, pause }
 }
 
 /** The user has no membership in the project. */
@@ -238,6 +255,29 @@ export class EndDateConflict extends TaggedError("EndDateConflict")<{
     return `The membership of the user "${this.userId}" in the project "${this.projectId}" ends at ${formatEndDate(this.currentEndDate)}.`
   }
 }
+
+/** The membership is in another state than the change needs. */
+export class StateConflict extends TaggedError("StateConflict")<{
+  /** The project's id. */
+  readonly projectId: string
+  /** The user's id. */
+  readonly userId: string
+  /** The membership's state. */
+  readonly currentState: MembershipState
+}> {
+  override get message(): string {
+    return `The membership of the user "${this.userId}" in the project "${this.projectId}" is ${this.currentState}.`
+  }
+}
+
+/** Returns the error for a membership in another state than a change needs, at an instant in milliseconds since the epoch. */
+export const stateConflict = (membership: Membership, at: number): StateConflict => {
+  const { projectId, userId } = membership
+  return new StateConflict({ projectId, userId, currentState: stateAt(membership, at) })
+}
+
+/** A membership to pause or to resume is not as expected any more. */
+export class PauseConflict extends TaggedError("PauseConflict") {}
 
 /** A membership to move, or its target, is not as expected any more. */
 export class MoveConflict extends TaggedError("MoveConflict") {}
@@ -324,6 +364,10 @@ export interface ImportRow {
   readonly keptDay?: number | undefined
   /** Up to 16 texts by name, to replace the membership's metadata. By default, it stays. */
   readonly metadata?: Metadata | undefined
+  /** When its pause began, if it is to be paused, as a returned membership has it. By default, a pause stays. */
+  readonly pausedAt?: InstantInput | undefined
+  /** When its pause ends, if it is to be paused until then. */
+  readonly resumesAt?: InstantInput | undefined
 }
 
 /** The most memberships in an import. */
@@ -342,7 +386,7 @@ const keptDayOption = Setting.optional(keptDaySetting)
 
 /** Reads when a membership in an import ends. */
 const readDate = (
-  { endDate: date, through, timeZone }: Omit<ImportRow, "keptDay" | "metadata" | "userId">,
+  { endDate: date, through, timeZone }: Pick<ImportRow, "endDate" | "through" | "timeZone">,
   field: string,
 ): Result.Result<
   Pick<DatedMembership, "endDate"> | Pick<MemberThrough, "through" | "timeZone">,
@@ -368,7 +412,7 @@ const readOne = (
   given: ImportRow,
   field: string,
 ): Result.Result<ImportedMembership, InvalidInput> => {
-  const { keptDay: kept, metadata: noted, userId, ...dated } = copyOwn(given)
+  const { keptDay: kept, metadata: noted, pausedAt, resumesAt, userId, ...dated } = copyOwn(given)
   if (typeof userId !== "string" || !UserId.is(userId)) {
     return invalid(`${field}.userId`, `must be ${UserId.expected}`)
   }
@@ -376,10 +420,14 @@ const readOne = (
   if (Result.isFailure(metadata)) return Result.fail(metadata.failure)
   const keptDay = keptDayOption.read(kept, `${field}.keptDay`)
   if (Result.isFailure(keptDay)) return Result.fail(keptDay.failure)
+  const names = { pausedAt: `${field}.pausedAt`, resumesAt: `${field}.resumesAt` }
+  const pause = readPause({ pausedAt, resumesAt }, names, "host")
+  if (Result.isFailure(pause)) return Result.fail(pause.failure)
   return Result.map(readDate(dated, field), (end) => ({
     userId,
     metadata: metadata.success,
     keptDay: keptDay.success,
+    pause: pause.success,
     ...end,
   }))
 }

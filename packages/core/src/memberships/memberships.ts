@@ -43,9 +43,11 @@ import {
   moving,
   newMembership,
   ofMember,
+  pausing,
   possibleMember,
   projectUpdate,
   projectsPage,
+  resuming,
 } from "./inputs.ts"
 import {
   membershipsOptions,
@@ -63,9 +65,11 @@ import {
   type MembershipEnd,
   type MembershipNotFound,
   type ProjectSummary,
+  type StateConflict,
 } from "./membership.ts"
 import { type Moving } from "./move.ts"
 import { membershipNames } from "./names.ts"
+import type { PausingMember, ResumingMember } from "./pauses.ts"
 import {
   type CountingEnds,
   type DisclosureIn,
@@ -283,7 +287,7 @@ export class Memberships extends Context.Service<
      * its resulting end date. If `to` has a membership, too, the later end date stays, and for equal
      * names, the metadata in `to`. No reminder is sent twice. Each user id keeps its history. Receivers
      * get `membership.ended` with `moved_to`, and `membership.granted` with `moved_from`. Fails with
-     * `MembershipNotFound` if the user has no membership.
+     * `MembershipNotFound` if the user has no membership, and with `StateConflict` if one of them is paused.
      *
      * @param membership.to - the other user id; invalid if both users' metadata have more than 16 names
      *   together
@@ -299,7 +303,40 @@ export class Memberships extends Context.Service<
     readonly move: (
       membership: Moving,
       origin?: OriginInput,
-    ) => Effect.Effect<MembershipEnd, ChangeFailure | MembershipNotFound>
+    ) => Effect.Effect<MembershipEnd, ChangeFailure | MembershipNotFound | StateConflict>
+
+    /**
+     * Pauses a membership that is active, before its end, and returns it. It is not active then, and its
+     * end date stands: at the end of the pause, it is later by the time paused. Meanwhile, nothing is
+     * announced, durations count from the beginning of the pause, and other changes move the date that
+     * stands. Fails with `MembershipNotFound`, or with `StateConflict` in another state.
+     *
+     * @param membership.until - when the pause ends by itself, at most two years ahead. By default, it lasts
+     *   until the membership is resumed
+     * @param membership.through - in place of that: its last whole day, such as `"2027-01-31"`
+     * @param membership.timeZone - the IANA time zone for `through`; by default, the project's
+     *
+     * @example
+     * ```ts
+     * import type { Tenure } from "tenure"
+     *
+     * export const pauseForSummer = (tenure: Tenure, userId: string) =>
+     *   tenure.memberships.pause({ projectId: "p1", userId, through: "2027-08-31", reason: "summer" })
+     * ```
+     */
+    readonly pause: (
+      membership: PausingMember,
+      origin?: OriginInput,
+    ) => Effect.Effect<CurrentMembership, ChangeFailure | MembershipNotFound | StateConflict>
+
+    /**
+     * Ends a membership's pause before it ends by itself, and returns the membership. Fails with
+     * `MembershipNotFound`, or with `StateConflict` if it is not paused.
+     */
+    readonly resume: (
+      membership: ResumingMember,
+      origin?: OriginInput,
+    ) => Effect.Effect<CurrentMembership, ChangeFailure | MembershipNotFound | StateConflict>
 
     /**
      * Erases a person: ends the membership, if there is one, and removes the user id from the audit
@@ -416,6 +453,8 @@ const makeMethods = (acts: MembershipActs["Service"]): Memberships["Service"] =>
     update: changingMethod("update", membershipUpdate, acts.update),
     end: changingMethod("end", ending, acts.end),
     move: changingMethod("move", moving, acts.move),
+    pause: changingMethod("pause", pausing, acts.pause),
+    resume: changingMethod("resume", resuming, acts.resume),
     erase: changingMethod("erase", ofMember, acts.erase),
     find: readingMethod(ofMember, acts.find),
     isActive: readingMethod(possibleMember, acts.isActive),

@@ -15,7 +15,13 @@ import { type EventDraft, knownEventTypes } from "../events/event.ts"
 import { EndDate, type OptionalForm, formatEndDate } from "./end-date.ts"
 import { type ChangeServices, changeEvent, madeOrRecalled, reportChange } from "./extensions.ts"
 import type { moving } from "./inputs.ts"
-import type { Membership, MembershipEnd, UserId, UserIdRule } from "./membership.ts"
+import {
+  type Membership,
+  type MembershipEnd,
+  type UserId,
+  type UserIdRule,
+  stateConflict,
+} from "./membership.ts"
 import { applyMetadataPatch, maxMetadata, noMetadata } from "./metadata.ts"
 
 /** A membership to move. */
@@ -70,6 +76,9 @@ export const makeMove = (services: ChangeServices, userIds: UserIdRule) => {
       const expected = {
         from: yield* store.find(projectId, userId),
         to: yield* find(projectId, to),
+      }
+      for (const one of [expected.from, expected.to]) {
+        if (one?.pause !== undefined) return yield* stateConflict(one, context.at)
       }
       const joined = joinMemberships(expected.from, expected.to)
       if (joined === undefined) return yield* tooMuchMetadata

@@ -18,6 +18,8 @@ import {
   membershipUpdate,
   ending,
   moving,
+  pausing,
+  resuming,
   possibleMember,
   membershipsPage,
   endingPage,
@@ -46,7 +48,17 @@ const resultFields = new Set(["endDate", "metadata", "state"])
 
 const readers = new Set(["find", "isActive", "history", "searchHistory"])
 
-const takers = new Set(["grant", "import.memberships", "extend", "update", "end", "move", "erase"])
+const takers = new Set([
+  "grant",
+  "import.memberships",
+  "extend",
+  "update",
+  "end",
+  "move",
+  "pause",
+  "resume",
+  "erase",
+])
 
 const projectFields = new Set(["memberships", ...Object.keys(projectSettings)])
 
@@ -73,6 +85,8 @@ export const membershipNames: Noun = {
           timeZone: true,
           keptDay: true,
           metadata: true,
+          pausedAt: true,
+          resumesAt: true,
         },
       }),
       origin,
@@ -86,6 +100,8 @@ export const membershipNames: Noun = {
     // The API erases by a parameter in the same request.
     end: [namesOf(ending, { ...changing, userId: ["erase", "as the method erase"] }), origin],
     move: [namesOf(moving, changing), origin],
+    pause: [namesOf(pausing, changing), origin],
+    resume: [namesOf(resuming, changing), origin],
     erase: [namesOf(ofMember, changing), origin],
     find: [namesOf(ofMember, ofAny)],
     isActive: [namesOf(possibleMember, ofAny)],

@@ -44,6 +44,7 @@ import type {
   MembershipNotFound,
   MembershipState,
   MoveConflict,
+  PauseConflict,
   ProjectConflict,
   ProjectSummary,
   Reason,
@@ -52,6 +53,7 @@ import type {
 } from "./membership.ts"
 import { type Metadata, type MetadataConflict, metadataFromJson } from "./metadata.ts"
 import type { MovedMembership } from "./move.ts"
+import type { Pause } from "./pause.ts"
 import { type ProjectSettings, noGrace, storedTimeZone } from "./project-settings.ts"
 
 /** Common to all changes. */
@@ -83,6 +85,24 @@ export interface Grant extends DateChange {
 export interface GrantIfAbsent extends Grant {
   /** Whether the idempotency key is kept even if the user has a membership: the response is final. */
   readonly isFinal: boolean
+}
+
+/** A pause of an active membership. It begins at the time of the change. */
+export interface Pausing extends Change {
+  readonly userId: UserId
+  /** When it ends by itself, in milliseconds since the epoch; `undefined` if somebody has to end it. */
+  readonly until: number | undefined
+  /** The expected current end date. */
+  readonly expected: Pick<Membership, "endDate">
+}
+
+/** The end of a pause, before it ends by itself. */
+export interface Resuming extends Change {
+  readonly userId: UserId
+  /** The end date afterwards: see `endAfterPause`. */
+  readonly endDate: EndDate
+  /** The expected end date that stands, and the expected pause. */
+  readonly expected: { readonly endDate: EndDate; readonly pause: Pause }
 }
 
 /** New metadata for an existing membership. */
@@ -256,11 +276,14 @@ export class MembershipStore extends Context.Service<
       readonly limit: number
     }) => Effect.Effect<ReadonlyArray<ProjectSummary>, StoreUnavailable>
 
-    /** Creates a membership, or sets an existing one's end date. */
+    /**
+     * Creates a membership, or sets an existing one's end date. Returns the event, and the pause that an existing one is in
+     * and stays in.
+     */
     readonly grant: (
       change: Grant,
     ) => Effect.Effect<
-      Event | ReplayedResponse,
+      Granted | ReplayedResponse,
       ProjectNotFound | IdempotencyConflict | StoreUnavailable
     >
 
@@ -273,7 +296,7 @@ export class MembershipStore extends Context.Service<
     readonly grantIfAbsent: (
       change: GrantIfAbsent,
     ) => Effect.Effect<
-      Event | AlreadyMember | ReplayedResponse,
+      Granted | AlreadyMember | ReplayedResponse,
       ProjectNotFound | IdempotencyConflict | StoreUnavailable
     >
 
@@ -360,8 +383,8 @@ export class MembershipStore extends Context.Service<
     ) => Effect.Effect<EndCounts, ProjectNotFound | StoreUnavailable>
 
     /**
-     * Counts a project's memberships that ended at least `from` ago, and less than `to`: milliseconds
-     * before now, by the store's clock and without a lock.
+     * Counts a project's memberships that ended at least `from` ago, and less than `to`, and are not
+     * paused: milliseconds before now, by the store's clock and without a lock.
      */
     readonly countEndedBetween: (
       projectId: ProjectId,
@@ -392,6 +415,34 @@ export class MembershipStore extends Context.Service<
       MetadataConflict | IdempotencyConflict | StoreUnavailable
     >
 
+    /**
+     * Pauses a membership. Fails with `PauseConflict` unless it has the expected end date and is not
+     * paused.
+     *
+     * While it is paused, its end date stands: each change sets or moves that date, and nothing is
+     * announced. When the pause is over, by the store's clock, every operation has the membership with
+     * the end date that `endAfterPause` returns, as if it had been set then for this member alone: no
+     * earlier bulk extension applies to it any more, and undoing one leaves it. A day stays a day, and the
+     * kept day is dropped. A sweep records and publishes that.
+     */
+    readonly pause: (
+      change: Pausing,
+    ) => Effect.Effect<
+      Event | ReplayedResponse,
+      PauseConflict | IdempotencyConflict | StoreUnavailable
+    >
+
+    /**
+     * Ends a membership's pause, and sets its end date. Fails with `PauseConflict` unless it is in the
+     * expected pause with the expected end date.
+     */
+    readonly resume: (
+      change: Resuming,
+    ) => Effect.Effect<
+      Event | ReplayedResponse,
+      PauseConflict | IdempotencyConflict | StoreUnavailable
+    >
+
     /** Removes a membership. */
     readonly end: (
       change: Ending,
@@ -402,7 +453,7 @@ export class MembershipStore extends Context.Service<
 
     /**
      * Removes a membership, and creates or sets another user's, in one step. Fails with `MoveConflict`
-     * unless both are as expected. The moved date is then the other user's own: no earlier bulk
+     * unless both are as expected, and not paused. The moved date is then the other user's own: no earlier bulk
      * extension applies to it, and undoing one leaves it. The last announcement stays from the
      * membership that ends later; if both end at the same time, from the one announced further. Each
      * user gets an audit row `moved` with the other user as its subject, and an event, the end's first,
@@ -468,7 +519,7 @@ export class MembershipStore extends Context.Service<
 
     /**
      * Returns at most `limit` active memberships, by the store's clock, ending before an instant, those
-     * in grace included: ordered by end date and, for equal end dates, in any stable order. If nobody changes a membership
+     * in grace included, and paused ones left out: ordered by end date and, for equal end dates, in any stable order. If nobody changes a membership
      * meanwhile, it is on one page. A page may have fewer memberships than `limit`, or none, and yet
      * not be the last: a store may stop reading for a page after a short time.
      *
@@ -572,7 +623,9 @@ export interface ExpiryStore {
    * one has. `decide` decides on each membership's announcement and next check. Both are stored in one
    * step, if the membership still has the end date and the last announcement the decision was based on.
    * The step stores the next check, the announcement, an audit row from and to the end date, the event
-   * with a sequence as for a membership change, and a delivery for each webhook. Memberships locked by
+   * with a sequence as for a membership change, and a delivery for each webhook. If the announcement is
+   * that a pause has ended, the member is resumed in the same step, and the row is from the date that
+   * stood; the last announcement stays. Memberships locked by
    * others are left for the next sweep. A project's feed and audit trail have a sweep's announcements
    * ordered by event id.
    *
@@ -592,6 +645,12 @@ export interface ExpiryStore {
   readonly nextCheckAt?: (() => number) | undefined
 }
 
+/** A grant's result. */
+export interface Granted {
+  readonly event: Event
+  readonly pause: Pause | undefined
+}
+
 /** A grant's first response: the membership afterwards. */
 export interface GrantAnswer extends OptionalForm {
   /** When it was made, in milliseconds since the epoch. */
@@ -601,6 +660,8 @@ export interface GrantAnswer extends OptionalForm {
   readonly timeZone?: TimeZone | undefined
   /** The project's grace then. Default: none. */
   readonly grace?: Millis | undefined
+  /** The pause it is in. Default: none. */
+  readonly pause?: Pause | undefined
   /** Whether it changed nothing, because the user had a membership. */
   readonly isLeft: boolean
   /** The metadata as JSON. */
@@ -616,9 +677,21 @@ export const formatGrantAnswer = ({
   isLeft,
   keptDay,
   metadata,
+  pause,
   timeZone = utc,
 }: GrantAnswer): string =>
-  `${at} ${endDate} ${inDays ? "day" : "instant"} ${keptDay ?? "-"} ${timeZone} ${grace} ${isLeft ? "left" : "granted"} ${metadata}`
+  [
+    at,
+    endDate,
+    inDays ? "day" : "instant",
+    keptDay ?? "-",
+    timeZone,
+    grace,
+    pause?.since ?? "-",
+    pause?.until ?? "-",
+    isLeft ? "left" : "granted",
+    metadata,
+  ].join(" ")
 
 /** Formats a bulk extension's answer: the number of memberships, and the end date if it has one. */
 export const formatBulkAnswer = (total: number, bulk: BulkChange): string =>
@@ -639,16 +712,19 @@ export const parseBulkAnswer = (
 export const parseGrantAnswer = (
   answer: string,
 ): Pick<GrantAnswer, "at" | "isLeft"> & Omit<Membership, "projectId" | "userId"> => {
+  const numberOf = (text = "-") => (text === "-" ? undefined : Number(text))
   // Metadata may have spaces.
-  const [at, endDate, unit, keptDay = "-", zone = utc, grace = "0", outcome, ...metadata] =
+  const [at, endDate, unit, keptDay, zone = utc, grace = "0", since, until, outcome, ...metadata] =
     answer.split(" ")
+  const pausedAt = numberOf(since)
   return {
     at: Number(at),
     endDate: EndDate(Number(endDate)),
     inDays: unit === "day",
-    keptDay: keptDay === "-" ? undefined : Number(keptDay),
+    keptDay: numberOf(keptDay),
     timeZone: storedTimeZone(zone),
     grace: Millis(Number(grace)),
+    pause: pausedAt === undefined ? undefined : { since: pausedAt, until: numberOf(until) },
     isLeft: outcome === "left",
     metadata: metadataFromJson(metadata.join(" ")),
   }

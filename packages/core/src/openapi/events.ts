@@ -129,6 +129,26 @@ const kinds: { readonly [Name in keyof typeof knownEventTypes]: Kind } = {
     when: "The metadata of a membership was changed.",
     data: change({ ...member, ...noted }),
   },
+  paused: {
+    when: "A membership was paused: it is not active, and its end date stands meanwhile.",
+    data: change({
+      ...member,
+      end_date: instant,
+      resumes_at: Schema.NullOr(instant).annotateKey({
+        description: "When the pause ends by itself; null if somebody has to end it.",
+      }),
+      ...noted,
+    }),
+  },
+  resumed: {
+    when: "The pause of a membership has ended, by itself or because somebody ended it. The end date is later by the time paused.",
+    data: change({
+      ...member,
+      end_date: instant,
+      resumes_at: instant.annotateKey({ description: "When the pause ended." }),
+      ...noted,
+    }),
+  },
   expiring: {
     when: "A membership ends soon.",
     data: Schema.Struct({

@@ -288,6 +288,10 @@ export const samples: { readonly [Of in ApiErrorTag]: Sample<Of> } = {
     error: { _tag: "EndDateConflict", currentEndDate: EndDate(Date.UTC(2098, 0, 1)) },
     when: "The membership has another end date than `expected_end_date`.",
   },
+  StateConflict: {
+    error: { _tag: "StateConflict", currentState: "expired" },
+    when: "The membership is in another state than the change needs.",
+  },
   BulkExtensionUndone: {
     error: { _tag: "BulkExtensionUndone" },
     when: "The bulk extension is undone already.",

@@ -1,0 +1,33 @@
+/** Ends the pauses of a project's members in time, in memory. */
+
+import { hostOrigin } from "@tenure/core/store"
+import { addRow } from "./audit-trail.ts"
+import type { Project } from "./projects.ts"
+import type { State } from "./state.ts"
+
+/**
+ * Ends the pauses that are over at an instant, in milliseconds since the epoch. Called before members are read or changed.
+ * A sweep announces it.
+ */
+export const endPauses = ({ alarms }: Pick<State, "alarms">, project: Project, now: number): void => {
+  const { history, id, members } = project
+  for (const { until, userId } of members.pausesOver(now)) {
+    const from = members.resume(userId, until, until)
+    const to = members.get(userId)
+    if (to === undefined) continue
+    alarms.arm(project, userId, to)
+    addRow(history, {
+      action: "resumed",
+      userId,
+      from,
+      to,
+      projectId: id,
+      origin: hostOrigin,
+      reason: undefined,
+      at: now,
+      by: undefined,
+      subject: undefined,
+      changes: [],
+    })
+  }
+}
