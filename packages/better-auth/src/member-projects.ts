@@ -11,7 +11,7 @@ export interface SessionMembership {
   /** When it ends, or has ended. */
   readonly endDate: Date
   /** `"expired"` if the end date was over when the session was read, and the project's grace, too. */
-  readonly state: "active" | "expired"
+  readonly state: "active" | "paused" | "expired"
   /** When it expires, if the end date was over then, and it was still active by the project's grace; otherwise `null`. */
   readonly graceUntil: Date | null
 }

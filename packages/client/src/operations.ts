@@ -87,7 +87,7 @@ export interface AuditRow {
   readonly key_name: string | null
   readonly request_id: string | null
   readonly reason: string | null
-  /** The action; `bulk_lengthened` has left memberships with a later end date, `bulk_undone` has undone a bulk extension, `moved` has moved the membership to or from another user id, `updated` has changed metadata, and `expiring`, `overdue` and `expired` announce the date. */
+  /** The action; `bulk_lengthened` has left memberships with a later end date, `bulk_undone` has undone a bulk extension, `moved` has moved the membership to or from another user id, `updated` has changed metadata, `paused` and `resumed` begin and end a pause, and `expiring`, `overdue` and `expired` announce the date. */
   readonly action:
     | "granted"
     | "imported"
@@ -99,6 +99,8 @@ export interface AuditRow {
     | "ended"
     | "moved"
     | "updated"
+    | "paused"
+    | "resumed"
     | "expiring"
     | "overdue"
     | "expired"
@@ -281,6 +283,8 @@ export interface EndCounts {
   readonly active: number
   /** Active memberships in grace: their end date is over. */
   readonly overdue: number
+  /** Paused memberships, which are in no other count but the total. */
+  readonly paused: number
   readonly expired: number
   /** Memberships ending on the day in `at`, including already ended ones. */
   readonly ends_today: number
@@ -353,10 +357,14 @@ export interface Granted {
   readonly through: string | null
   /** The day that months count with, if the end date does not tell it: 30 after 30 January and a month. */
   readonly kept_day: number | null
-  /** Whether the membership has expired: its end date is over, and so is the project's grace. */
-  readonly state: "active" | "expired"
+  /** Whether the membership is active, paused, or expired: its end date is over, and so is the project's grace. */
+  readonly state: "active" | "paused" | "expired"
   /** When it expires, if its end date is over, and it is still active by the project's grace. */
   readonly grace_until: string | null
+  /** When its pause began. The end date stands meanwhile. */
+  readonly paused_at: string | null
+  /** When its pause ends by itself. */
+  readonly resumes_at: string | null
   /** A membership's metadata: an object with at most 16 texts by name. Texts have 1 to 255 characters. Names have 1 to 40 letters, digits and _.-, a letter first. */
   readonly metadata: Readonly<Record<string, string>>
   /** After a grant with `if_absent`: whether the membership was created, and not left as it was. */
@@ -432,10 +440,14 @@ export interface Membership {
   readonly through: string | null
   /** The day that months count with, if the end date does not tell it: 30 after 30 January and a month. */
   readonly kept_day: number | null
-  /** Whether the membership has expired: its end date is over, and so is the project's grace. */
-  readonly state: "active" | "expired"
+  /** Whether the membership is active, paused, or expired: its end date is over, and so is the project's grace. */
+  readonly state: "active" | "paused" | "expired"
   /** When it expires, if its end date is over, and it is still active by the project's grace. */
   readonly grace_until: string | null
+  /** When its pause began. The end date stands meanwhile. */
+  readonly paused_at: string | null
+  /** When its pause ends by itself. */
+  readonly resumes_at: string | null
   /** A membership's metadata: an object with at most 16 texts by name. Texts have 1 to 255 characters. Names have 1 to 40 letters, digits and _.-, a letter first. */
   readonly metadata: Readonly<Record<string, string>>
 }
@@ -453,7 +465,7 @@ export interface MembershipChange {
   readonly key_name: string | null
   readonly request_id: string | null
   readonly reason: string | null
-  /** The action; `bulk_lengthened` has left memberships with a later end date, `bulk_undone` has undone a bulk extension, `moved` has moved the membership to or from another user id, `updated` has changed metadata, and `expiring`, `overdue` and `expired` announce the date. */
+  /** The action; `bulk_lengthened` has left memberships with a later end date, `bulk_undone` has undone a bulk extension, `moved` has moved the membership to or from another user id, `updated` has changed metadata, `paused` and `resumed` begin and end a pause, and `expiring`, `overdue` and `expired` announce the date. */
   readonly action:
     | "granted"
     | "imported"
@@ -465,6 +477,8 @@ export interface MembershipChange {
     | "ended"
     | "moved"
     | "updated"
+    | "paused"
+    | "resumed"
     | "expiring"
     | "overdue"
     | "expired"
@@ -620,6 +634,62 @@ export interface MembershipOverdueEvent {
   }
 }
 
+export interface MembershipPausedEvent {
+  /** The type of the event. */
+  readonly type: "membership.paused"
+  /** A time in UTC, with milliseconds. */
+  readonly timestamp: string
+  /** The trace context (W3C) of the request behind it, if that had one. */
+  readonly traceparent?: string
+  /** What happened, by its type. */
+  readonly data: {
+    /** The id of the project. */
+    readonly project_id: string
+    /** The id of the user, as the host has it. Neither . nor .. */
+    readonly user_id: string
+    /** A time in UTC, with milliseconds. */
+    readonly end_date: string
+    /** When the pause ends by itself; null if somebody has to end it. */
+    readonly resumes_at: string | null
+    /** The metadata of the membership, if it has some; null if a person in the event was erased since then. */
+    readonly metadata?: Readonly<Record<string, string>> | null
+    /** The request that asked for the change; null for a change by the host that names none. */
+    readonly request_id: string | null
+    /** Why, in the words of whoever asked for the change. */
+    readonly reason?: string
+    /** The place among the changes of a membership: of two events, the one with the greater sequence is of the later change, in whatever order they come. An event without user_id has that of all memberships it concerns. */
+    readonly sequence: number
+  }
+}
+
+export interface MembershipResumedEvent {
+  /** The type of the event. */
+  readonly type: "membership.resumed"
+  /** A time in UTC, with milliseconds. */
+  readonly timestamp: string
+  /** The trace context (W3C) of the request behind it, if that had one. */
+  readonly traceparent?: string
+  /** What happened, by its type. */
+  readonly data: {
+    /** The id of the project. */
+    readonly project_id: string
+    /** The id of the user, as the host has it. Neither . nor .. */
+    readonly user_id: string
+    /** A time in UTC, with milliseconds. */
+    readonly end_date: string
+    /** A time in UTC, with milliseconds. */
+    readonly resumes_at: string
+    /** The metadata of the membership, if it has some; null if a person in the event was erased since then. */
+    readonly metadata?: Readonly<Record<string, string>> | null
+    /** The request that asked for the change; null for a change by the host that names none. */
+    readonly request_id: string | null
+    /** Why, in the words of whoever asked for the change. */
+    readonly reason?: string
+    /** The place among the changes of a membership: of two events, the one with the greater sequence is of the later change, in whatever order they come. An event without user_id has that of all memberships it concerns. */
+    readonly sequence: number
+  }
+}
+
 export interface MembershipUpdatedEvent {
   /** The type of the event. */
   readonly type: "membership.updated"
@@ -712,6 +782,13 @@ export interface MembershipsImportedEvent {
     /** The place among the changes of a membership: of two events, the one with the greater sequence is of the later change, in whatever order they come. An event without user_id has that of all memberships it concerns. */
     readonly sequence: number
   }
+}
+
+export interface Moved {
+  /** The user id to which it was moved. */
+  readonly user_id: string
+  /** Null for life. */
+  readonly end_date: string | null
 }
 
 export interface Project {
@@ -1081,6 +1158,10 @@ export interface Problems {
     readonly error_code: "SERVICE_UNAVAILABLE"
     readonly message: string
   }
+  readonly STATE_CONFLICT: {
+    readonly error_code: "STATE_CONFLICT"
+    readonly message: string
+  }
   readonly UNAUTHORIZED: {
     readonly error_code: "UNAUTHORIZED"
     readonly message: string
@@ -1121,6 +1202,10 @@ export interface Events {
   readonly "membership.ended": MembershipEndedEvent
   /** The metadata of a membership was changed. */
   readonly "membership.updated": MembershipUpdatedEvent
+  /** A membership was paused: it is not active, and its end date stands meanwhile. */
+  readonly "membership.paused": MembershipPausedEvent
+  /** The pause of a membership has ended, by itself or because somebody ended it. The end date is later by the time paused. */
+  readonly "membership.resumed": MembershipResumedEvent
   /** A membership ends soon. */
   readonly "membership.expiring": MembershipExpiringEvent
   /** A membership has ended at its end date, and is still active during the project's grace. */
@@ -1256,13 +1341,13 @@ export interface Operations {
         readonly dry_run?: "true" | "false" | undefined
         /** With `true`, a dry run returns the webhook notifications the import would send. */
         readonly events?: "true" | "false" | undefined
-        /** A JSON object on each line, with `user_id` and `end_date`: a date, possibly past, in either format allowed for `extend`; or in place of that `through` and optionally `time_zone`, as for a grant. Optionally with `metadata`, as for a grant, and with `kept_day` as the membership returned it. At most 10,000 lines and 2 MiB, sent unquoted. */
+        /** A JSON object on each line, with `user_id` and `end_date`: a date, possibly past, in either format allowed for `extend`; or in place of that `through` and optionally `time_zone`, as for a grant. Optionally with `metadata`, as for a grant, and with `kept_day`, `paused_at` and `resumes_at` as the membership returned them. At most 10,000 lines and 2 MiB, sent unquoted. */
         readonly lines: Iterable<ImportLine>
       },
       options?: CallOptions,
     ) => Promise<Counted<ImportPreview | null>>
 
-    /** Returns a project's memberships ordered by user id, compared as text; with `state`, only active or only expired ones. With `ending_before`, they are ordered by end date, and a page may have fewer than `limit`, or none, before the last. `GET /v2/projects/{project_id}/memberships` */
+    /** Returns a project's memberships ordered by user id, compared as text; with `state`, only active, paused or expired ones. With `ending_before`, they are ordered by end date, and a page may have fewer than `limit`, or none, before the last. `GET /v2/projects/{project_id}/memberships` */
     readonly list: (
       input: {
         /** The project's id. */
@@ -1271,8 +1356,8 @@ export interface Operations {
         readonly limit?: number | undefined
         /** The previous page's `next`; without it, the first page. */
         readonly after?: string | undefined
-        /** Whether the end date is over. */
-        readonly state?: "active" | "expired" | undefined
+        /** Only memberships in this state. */
+        readonly state?: "active" | "paused" | "expired" | undefined
         /** Only these users' memberships: at most 1,000 user ids, each 1 to 128 visible ASCII characters, and not . or .., joined by commas. In an id, a comma is written %2C and a percent sign %25. */
         readonly user_ids?: string | undefined
         /** Only memberships with this user id prefix, also with `state`. Not with `user_ids`. */
@@ -1345,6 +1430,53 @@ export interface Operations {
       options?: CallOptions,
     ) => Promise<Success<null>>
 
+    /** Moves a membership to another user id, for a person whose id changes. If both have a membership, the later end date stays. Receivers get `membership.ended` and `membership.granted`. Needs the role `operator`. `POST /v2/projects/{project_id}/memberships/{user_id}/move` */
+    readonly move: (
+      input: {
+        /** The project's id. */
+        readonly project_id: string
+        /** The host's own user id. Neither . nor .. */
+        readonly user_id: string
+        /** The user id to move it to, with or without a membership. */
+        readonly to: string
+        /** The reason, in 1 to 500 characters. The audit trail and the event keep it. */
+        readonly reason?: string | undefined
+      },
+      options?: CallOptions,
+    ) => Promise<Success<Moved>>
+
+    /** Pauses an active membership before its end. It is not active then, and its end date stands; at the end of the pause, it is later by the time paused. Needs the role `operator`. `POST /v2/projects/{project_id}/memberships/{user_id}/pause` */
+    readonly pause: (
+      input: {
+        /** The project's id. */
+        readonly project_id: string
+        /** The host's own user id. Neither . nor .. */
+        readonly user_id: string
+        /** When the pause ends by itself, at most two years ahead: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. Without it and `through`, the membership is paused until it is resumed. */
+        readonly until?: number | string | undefined
+        /** The reason, in 1 to 500 characters. The audit trail and the event keep it. */
+        readonly reason?: string | undefined
+        /** A day of the calendar, without a time zone. */
+        readonly through?: string | undefined
+        /** The IANA time zone in which days begin and months count. Default: the project's. */
+        readonly time_zone?: string | undefined
+      },
+      options?: CallOptions,
+    ) => Promise<Success<Membership>>
+
+    /** Ends a membership's pause. Needs the role `operator`. `POST /v2/projects/{project_id}/memberships/{user_id}/resume` */
+    readonly resume: (
+      input: {
+        /** The project's id. */
+        readonly project_id: string
+        /** The host's own user id. Neither . nor .. */
+        readonly user_id: string
+        /** The reason, in 1 to 500 characters. The audit trail and the event keep it. */
+        readonly reason?: string | undefined
+      },
+      options?: CallOptions,
+    ) => Promise<Success<Membership>>
+
     /** Returns a membership's changes, newest first, even after it has ended; includes the bulk extensions applied to it. With parameters that select changes, a page may have fewer than `limit`, or none, before the last. Needs the role `operator`. `GET /v2/projects/{project_id}/memberships/{user_id}/history` */
     readonly history: (
       input: {
@@ -1370,6 +1502,8 @@ export interface Operations {
           | "ended"
           | "moved"
           | "updated"
+          | "paused"
+          | "resumed"
           | "expiring"
           | "overdue"
           | "expired"
@@ -1481,6 +1615,8 @@ export interface Operations {
           | "ended"
           | "moved"
           | "updated"
+          | "paused"
+          | "resumed"
           | "expiring"
           | "overdue"
           | "expired"
@@ -1841,6 +1977,8 @@ export interface Operations {
           | "ended"
           | "moved"
           | "updated"
+          | "paused"
+          | "resumed"
           | "expiring"
           | "overdue"
           | "expired"
@@ -1907,6 +2045,12 @@ export const fields: Readonly<Record<string, Readonly<Record<string, string>>>> 
     "PATCH /v2/projects/{project_id}/memberships/{user_id}":
       "update project_id user_id metadata reason",
     "DELETE /v2/projects/{project_id}/memberships/{user_id}": "end project_id user_id erase",
+    "POST /v2/projects/{project_id}/memberships/{user_id}/move":
+      "move project_id user_id to reason",
+    "POST /v2/projects/{project_id}/memberships/{user_id}/pause":
+      "pause project_id user_id until reason through time_zone",
+    "POST /v2/projects/{project_id}/memberships/{user_id}/resume":
+      "resume project_id user_id reason",
     "GET /v2/projects/{project_id}/memberships/{user_id}/history":
       "history project_id user_id limit after key_id action request_id since until announcements",
   },
@@ -1999,6 +2143,12 @@ export const operations = ({ call, callWithLines, list }: Calls): Operations => 
       call("PATCH", "/v2/projects/{project_id}/memberships/{user_id}", input, options),
     end: (input, options) =>
       call("DELETE", "/v2/projects/{project_id}/memberships/{user_id}", input, options),
+    move: (input, options) =>
+      call("POST", "/v2/projects/{project_id}/memberships/{user_id}/move", input, options),
+    pause: (input, options) =>
+      call("POST", "/v2/projects/{project_id}/memberships/{user_id}/pause", input, options),
+    resume: (input, options) =>
+      call("POST", "/v2/projects/{project_id}/memberships/{user_id}/resume", input, options),
     history: (input, options) =>
       list("GET", "/v2/projects/{project_id}/memberships/{user_id}/history", input, options),
   },

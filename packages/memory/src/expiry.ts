@@ -40,19 +40,20 @@ export const makeMemoryExpiryStore = (state: State): ExpiryStore => {
     const metadata = metadataOf(project.members, userId)
     const event = completeEvent(draft, project.members.changes(), metadata)
     // The row that a pause has ended was added when it ended.
-    if (action !== "resumed") addRow(project.history, {
-      projectId: project.id,
-      userId,
-      action,
-      subject: undefined,
-      origin: hostOrigin,
-      reason: undefined,
-      from: endDate,
-      to: endDate,
-      by: undefined,
-      changes: [],
-      at: now.unix,
-    })
+    if (action !== "resumed")
+      addRow(project.history, {
+        projectId: project.id,
+        userId,
+        action,
+        subject: undefined,
+        origin: hostOrigin,
+        reason: undefined,
+        from: endDate,
+        to: endDate,
+        by: undefined,
+        changes: [],
+        at: now.unix,
+      })
     publish(state, project, event, now)
     return event
   }

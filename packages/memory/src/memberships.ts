@@ -208,10 +208,10 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
     project.members.set(userId, { endDate, inDays, keptDay }, { dateSetAt, isSetWithOthers })
     const member = project.members.watched(userId)
     if (member !== undefined && metadata !== undefined) member.metadata = metadataJson(metadata)
+    state.alarms.arm(project, userId, endDate)
     if (pause === undefined) return
     project.members.pause(userId, pause)
-    if (pause.until !== undefined) state.alarms.set(project, userId, pause.until)
-    state.alarms.arm(project, userId, endDate)
+    state.alarms.set(project, userId, pause.until)
   }
 
   /** Sets the end date for a new or existing member. */
@@ -395,8 +395,10 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
       changeProject(
         granted,
         (project, now) => grantOne(project, granted, now),
-        ({ metadata, pause }, given = formatGrantAnswer({ ...granted, metadata, pause, isLeft: false })) =>
-          given,
+        (
+          { metadata, pause },
+          given = formatGrantAnswer({ ...granted, metadata, pause, isLeft: false }),
+        ) => given,
       ),
 
     grantIfAbsent: (granted) => {

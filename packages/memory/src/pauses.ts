@@ -9,7 +9,11 @@ import type { State } from "./state.ts"
  * Ends the pauses that are over at an instant, in milliseconds since the epoch. Called before members are read or changed.
  * A sweep announces it.
  */
-export const endPauses = ({ alarms }: Pick<State, "alarms">, project: Project, now: number): void => {
+export const endPauses = (
+  { alarms }: Pick<State, "alarms">,
+  project: Project,
+  now: number,
+): void => {
   const { history, id, members } = project
   for (const { until, userId } of members.pausesOver(now)) {
     const from = members.resume(userId, until, until)

@@ -378,7 +378,8 @@ const makeMembers = (): Members => {
       const after = composeWith(composed, change)
       // Members may leave and return meanwhile.
       const all = Array.from(members.values())
-      for (const member of all) if (member.pause === undefined) yield effectiveEndDate(after, member)
+      for (const member of all)
+        if (member.pause === undefined) yield effectiveEndDate(after, member)
     },
     sorted: sortedIds,
     userIds: () => members.keys(),

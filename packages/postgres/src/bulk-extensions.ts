@@ -28,6 +28,7 @@ import {
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { type Executor, readsOf } from "./connection/executor.ts"
+import { endPauses } from "./pauses.sql.ts"
 import { activeAfter } from "./project-settings.ts"
 import { rowsOfProject } from "./projects.ts"
 import {
@@ -283,9 +284,9 @@ const dateAfter = (schema: string, additions: string, minimums: string): string 
  */
 const datesWithLog = (schema: string, idempotency: "" | "OFFSET 0"): string => `
   SELECT m.user_id, ${dateAfter(schema, "old_additions", "old_minimums")} AS before,
-         ${dateAfter(schema, "additions", "minimums")} AS after, m.told_end, m.told_lead
+         ${dateAfter(schema, "additions", "minimums")} AS after, m.is_paused, m.told_end, m.told_lead
   FROM (
-    SELECT m.user_id, m.end_date, m.announced_end AS told_end, m.announced_lead_seconds AS told_lead,
+    SELECT m.user_id, m.end_date, m.paused_at IS NOT NULL AS is_paused, m.announced_end AS told_end, m.announced_lead_seconds AS told_lead,
            width_bucket(m.seq, l.seqs) + 1 AS place
     FROM ${schema}.memberships m WHERE m.project_number = p.number ${idempotency}
   ) m ${idempotency}`
@@ -293,7 +294,7 @@ const datesWithLog = (schema: string, idempotency: "" | "OFFSET 0"): string => `
 /**
  * Counts what would change in the project `$1` with the bulk extensions `$2`, `$3` and `$4`: their numbers,
  * and what each and all later ones add and set as a minimum. `$5` and `$6` are the current ones. Returns one
- * row if the project exists. `moved` counts the memberships that get another end date, and may be announced, by
+ * row if the project exists. `moved` counts the memberships that get another end date, are not paused, and may be announced, by
  * the part in which that is: `$7` has where these begin, in milliseconds from now. Reads all memberships in the project, because an index on the effective end date
  * would cost each extension more than all other indexes.
  */
@@ -327,11 +328,11 @@ const previewBulkChange = (schema: string): string => `
       SELECT width_bucket(after, l.moved_from)
                + CASE WHEN told_end = after AND told_lead = 0 THEN cardinality(l.moved_from) + 1 ELSE 0 END AS part,
              count(*) FILTER (WHERE after < before) AS shortened,
-             count(*) FILTER (WHERE before <= p.active_after AND after > p.active_after) AS reactivated,
+             count(*) FILTER (WHERE NOT is_paused AND before <= p.active_after AND after > p.active_after) AS reactivated,
              count(*) FILTER (WHERE before < ${lastEndDateSql} AND after = ${lastEndDateSql}) AS capped,
              count(*) FILTER (WHERE before = ${lastEndDateSql} AND after < ${lastEndDateSql}) AS lifetimes_ended,
              count(*) FILTER (
-               WHERE before <> after AND (
+               WHERE before <> after AND NOT is_paused AND (
                  told_lead = ${expiredLead / 1000} AND (greatest(before, after) <= p.active_after OR told_end = after)
                ) IS NOT TRUE
              ) AS moved
@@ -438,7 +439,11 @@ export const makeBulkExtensions = ({
   MembershipStore["Service"],
   "bulkExtensions" | "previewBulkExtension" | "previewUndo"
 > => {
-  const sql = { list: listBulkExtensions(schema), preview: previewBulkChange(schema) }
+  const sql = {
+    list: listBulkExtensions(schema),
+    preview: previewBulkChange(schema),
+    endPauses: endPauses(schema),
+  }
 
   const list = (projectId: ProjectId, after: EventId | undefined, limit: number) =>
     Effect.flatMap(
@@ -456,6 +461,7 @@ export const makeBulkExtensions = ({
     after: ReadonlyArray<LoggedBulkExtension>,
     offsets: ReadonlyArray<number>,
   ) {
+    yield* execute(sql.endPauses, [textParam(projectId)], options)
     const params = previewParams(projectId, before, after, offsets)
     const rows = yield* execute<PreviewRow>(sql.preview, params, options)
     const [row] = yield* rowsOfProject(projectId, rows)

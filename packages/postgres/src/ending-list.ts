@@ -20,6 +20,7 @@ import {
 import * as Effect from "effect/Effect"
 import { type Executor, readsOf } from "./connection/executor.ts"
 import { type MembershipRow, toMembership } from "./memberships.sql.ts"
+import { endPauses } from "./pauses.sql.ts"
 import { activeAfter, settingsColumns } from "./project-settings.ts"
 import { afterAllUsers, effectiveEndDateSql, effectiveFormSql } from "./sql/clauses.ts"
 import {
@@ -108,7 +109,7 @@ export const continueEndingBackfill = (schema: string): string => `
   -- Not joined, because PostgreSQL would keep a copy of the joined row beside each locked one. From an array,
   -- the planner expects few rows and uses the index. For many, it would read the whole table.
   locked AS MATERIALIZED (
-    SELECT m.project_number, m.user_id, m.seq, m.end_date FROM ${schema}.memberships m
+    SELECT m.project_number, m.user_id, m.seq, m.end_date, m.paused_at, m.resumes_at FROM ${schema}.memberships m
     WHERE m.project_number = (SELECT number FROM project)
       AND m.user_id = ANY (ARRAY(SELECT user_id FROM page))
     FOR NO KEY UPDATE OF m SKIP LOCKED
@@ -165,7 +166,7 @@ const endBefore = "$8::text::timestamptz"
 
 /**
  * Walks through up to `$6` memberships after the position (`$2`, `$3`, `$4`, `$5`) and before the date `$8`,
- * in index order. Returns up to `$7` that end before `$8`, ordered by end; one empty row if there are none,
+ * in index order. Returns up to `$7` that end before `$8` and are not paused, ordered by end; one empty row if there are none,
  * and no row if the project does not exist.
  *
  * A membership that ends later than its lower bound says gets a new bound. The walk stops at the first such
@@ -232,7 +233,7 @@ export const walkByEndDate = (schema: string): string => {
            CASE WHEN w.end_date > w.at THEN w.own_date ELSE w.bound END AS next_bound
     FROM (
       SELECT m.project_number, m.user_id, m.seq, m.end_date AS own_date, m.ending_generation AS generation,
-             m.ending_lower_bound AS bound, m.metadata, m.at,
+             m.ending_lower_bound AS bound, m.metadata, m.at, m.paused_at IS NOT NULL AS is_paused,
              -- Skips the bulk extensions for members that have not changed since others in their generation.
              CASE WHEN m.seq >= m.generation_seq AND (m.seq < m.next_seq) IS NOT FALSE
              THEN ${schema}.adjusted_end_date(m.end_date, m.addition, m.minimum)
@@ -288,11 +289,12 @@ export const walkByEndDate = (schema: string): string => {
   SELECT t.is_whole, t.is_kept, ${millisOf("t.at")} AS far_at, t.generation AS far_generation,
          ${millisOf("t.bound")} AS far_bound, t.user_id AS far_user,
          w.user_id, ${millisOf("w.end_date")} AS end_date, w.generation, ${millisOf("w.next_bound")} AS bound,
-         w.in_days, w.kept_day, coalesce(w.metadata, '{}') AS metadata, ${settingsColumns("p")}
+         w.in_days, w.kept_day, coalesce(w.metadata, '{}') AS metadata, NULL::bigint AS paused_at, NULL::bigint AS resumes_at,
+         ${settingsColumns("p")}
   FROM project p, turn t
   LEFT JOIN LATERAL (
     SELECT * FROM reached w
-    WHERE w.end_date > p.active_after AND w.end_date < ${endBefore}
+    WHERE w.end_date > p.active_after AND w.end_date < ${endBefore} AND NOT w.is_paused
       AND (t.is_whole OR (w.end_date, w.generation, w.next_bound, w.user_id) <= (t.at, t.generation, t.bound, t.user_id))
     ORDER BY w.end_date, w.generation, w.next_bound, w.user_id
     LIMIT $7::integer
@@ -384,6 +386,7 @@ export const makeListEnding = ({
     begin: beginEndingBackfill(schema),
     goOn: continueEndingBackfill(schema),
     note: recordEndingBound(schema),
+    endPauses: endPauses(schema),
   }
 
   /** Adds members to the index that are not in it. Returns whether all are in it now. */
@@ -401,6 +404,7 @@ export const makeListEnding = ({
   })
 
   return Effect.fnUntraced(function* (projectId, { after, before, limit }) {
+    yield* execute(sql.endPauses, [textParam(projectId)], { owner: readsOf(projectId) })
     const memberships: Array<Membership> = []
     let place: EndingPlace | undefined = after === undefined ? start : placeOf(after)
     let maxSteps = Math.max(limit, maxWalked.first)

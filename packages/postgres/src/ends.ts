@@ -25,6 +25,7 @@ import {
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { Executor } from "./connection/executor.ts"
+import { endPauses } from "./pauses.sql.ts"
 import { type SettingsRow, settingsColumns, toSettings } from "./project-settings.ts"
 import { rowsOfProject } from "./projects.ts"
 import {
@@ -47,8 +48,12 @@ import {
 const readLog = (schema: string): string => `
   SELECT ${millisOf("statement_timestamp()")} AS now, p.number, ${settingsColumns("p")}, b.seq,
          ${wholeMillisOf("b.addition")} AS addition, ${millisOf("b.minimum")} AS minimum,
-         (SELECT min(day) - date '1970-01-01' FROM ${schema}.audit_parts) AS first_part
+         (SELECT min(day) - date '1970-01-01' FROM ${schema}.audit_parts) AS first_part, c.paused
   FROM ${schema}.projects p
+  CROSS JOIN LATERAL (
+    SELECT count(*) AS paused FROM ${schema}.memberships m
+    WHERE m.project_number = p.number AND m.paused_at IS NOT NULL
+  ) c
   LEFT JOIN ${schema}.bulk_extensions b ON b.project_number = p.number AND b.state <> 'settled'
   WHERE p.id = $1::text
   ORDER BY b.seq
@@ -62,6 +67,7 @@ interface LogRow extends SettingsRow {
   readonly minimum: Integer | null
   /** The day on which the oldest audit part began. Rows from that day may also have been in an earlier part. */
   readonly first_part: number
+  readonly paused: Integer
 }
 
 const toComposed = ({ addition, minimum, seq }: LogRow): ReadonlyArray<OrderedAdjustment> =>
@@ -75,15 +81,15 @@ const toComposed = ({ addition, minimum, seq }: LogRow): ReadonlyArray<OrderedAd
         },
       ]
 
-/** Counts the members' own dates in the project `$1`, in the cells that begin at `$2`. */
+/** Counts the own dates of members who are not paused in the project `$1`, in the cells that begin at `$2`. */
 const countOwnInCells = (schema: string): string => `
   SELECT width_bucket(end_date, $2::timestamptz[]) AS cell, count(*) AS members
-  FROM ${schema}.memberships WHERE project_number = $1::bigint
+  FROM ${schema}.memberships WHERE project_number = $1::bigint AND paused_at IS NULL
   GROUP BY cell
 `
 
 /**
- * Counts the effective end dates in the project `$1`, in the cells that begin at `$2`. `$3` are the bulk
+ * Counts the effective end dates of members who are not paused in the project `$1`, in the cells that begin at `$2`. `$3` are the bulk
  * extensions' numbers, `$4` what each and all later ones add to a date, `$5` and `$6` the first and last cell
  * that they lead to. The last element in each array is for members whose dates were set later.
  */
@@ -100,7 +106,7 @@ const countInCells = (schema: string): string => `
            )) AS cell
     FROM (
       SELECT end_date, width_bucket(seq, $3::bigint[]) + 1 AS place
-      FROM ${schema}.memberships WHERE project_number = $1::bigint
+      FROM ${schema}.memberships WHERE project_number = $1::bigint AND paused_at IS NULL
       -- Otherwise, the array position is computed for each use.
       OFFSET 0
     ) m
@@ -282,7 +288,15 @@ export const makeCountEnds = Effect.fnUntraced(function* ({
     countOwn: countOwnInCells(schema),
     count: countInCells(schema),
     extended: countExtended(schema),
+    endPauses: endPauses(schema),
   }
+
+  /** Reads what a count begins with, after pauses that are over were ended. */
+  const begin = (projectId: ProjectId) =>
+    Effect.andThen(
+      execute(sql.endPauses, [textParam(projectId)], options),
+      execute<LogRow>(sql.log, [textParam(projectId)], options),
+    )
 
   /** Counts the end dates in each cell of a project, with its bulk extensions. */
   const countCells = (
@@ -300,7 +314,7 @@ export const makeCountEnds = Effect.fnUntraced(function* ({
     { change, days, projectId }: Question,
     concurrency: number,
   ) {
-    const rows = yield* execute<LogRow>(sql.log, [textParam(projectId)], options)
+    const rows = yield* begin(projectId)
     const [first] = yield* rowsOfProject(projectId, rows)
     const { now, number } = first
     const settings = toSettings(first)
@@ -323,11 +337,12 @@ export const makeCountEnds = Effect.fnUntraced(function* ({
       cells,
       new Map(counted.map(({ cell, members }) => [cell, Number(members)])),
       toExtended(extended, first, settings.timeZone),
+      Number(first.paused),
     )
   })
 
   const countEnded = Effect.fnUntraced(function* ({ from, projectId, to }: EndedQuestion) {
-    const rows = yield* execute<LogRow>(sql.log, [textParam(projectId)], options)
+    const rows = yield* begin(projectId)
     const [{ now, number }] = yield* rowsOfProject(projectId, rows)
     // A membership that ended exactly then counts for `from`, and not for `to`.
     const bounds = [to, from].map((ago) => Number(now) - ago + 1)

@@ -127,7 +127,7 @@ export const beginExpiryPasses = (schema: string): string => `
  * Sets next checks for the next `$1` members in the oldest pass, and stops at the first one that is locked.
  * Returns one row if there was a pass, with whether it has moved on.
  *
- * A member without a next check gets none if there is nothing to announce: its expiry was announced or came
+ * A member without a next check and without a pause gets none if there is nothing to announce: its expiry was announced or came
  * before ends were watched, and its grace was over before the first bulk extension in the pass, so that extensions
  * since then have found it expired. A member whom the first one has made active again may have ended before the
  * next.
@@ -166,7 +166,7 @@ export const continueExpiryPass = (schema: string): string => `
     WHERE m.project_number = f.project_number AND m.user_id = f.user_id
       AND (m.next_check_at <= ${nextCheckOf(schema, "f.end_date")}) IS NOT TRUE
       AND NOT (
-        m.next_check_at IS NULL AND (f.end_date + f.grace <= f.changed_at) IS TRUE
+        m.next_check_at IS NULL AND m.paused_at IS NULL AND (f.end_date + f.grace <= f.changed_at) IS TRUE
         AND (m.announced_lead_seconds = ${expiredLead / 1000} OR f.end_date + f.grace <= (SELECT x.since FROM ${schema}.expiry_settings x)) IS TRUE
       )
   ),

@@ -29,7 +29,9 @@ import {
   toNextDueMillis,
   watchParams,
 } from "./expiry-passes.ts"
+import { toPause } from "./memberships.sql.ts"
 import type { Notifications } from "./notifications.ts"
+import { announceResumptions } from "./pauses.sql.ts"
 import { type SettingsRow, toGrace } from "./project-settings.ts"
 import {
   type ItemRow,
@@ -65,6 +67,7 @@ const columns = (schema: string): string => `
   ${millisOf("m.end_date")} AS own_date, m.seq AS own_seq, ${millisOf("m.date_set_at")} AS own_set_at,
   (m.set_with_others_at = m.date_set_at) IS TRUE AS set_with_others, m.seq < p.bulk_seq AS follows_bulk,
   p.grace_seconds, ${millisOf("p.grace_set_at")} AS grace_set_at,
+  ${millisOf("coalesce(m.paused_at, m.resumes_at)")} AS paused_at, ${millisOf("m.resumes_at")} AS resumes_at,
   m.xmin::text AS version, ${millisOf("statement_timestamp()")} AS now`
 
 /**
@@ -204,6 +207,9 @@ interface DueRow extends Pick<SettingsRow, "grace_seconds"> {
   readonly own_set_at: Integer
   readonly set_with_others: boolean
   readonly grace_set_at: Integer | null
+  /** When its pause began, also if that is over, and was not announced. */
+  readonly paused_at: Integer | null
+  readonly resumes_at: Integer | null
   /** Whether there was a bulk extension since then. */
   readonly follows_bulk: boolean
   /** Changes whenever the row does. */
@@ -222,7 +228,9 @@ const toCandidate = (
     own_date,
     own_seq,
     own_set_at,
+    paused_at,
     project_id,
+    resumes_at,
     set_with_others: isSetWithOthers,
     user_id,
   }: DueRow,
@@ -233,6 +241,7 @@ const toCandidate = (
   endDate: EndDate(Number(end_date)),
   grace: toGrace({ grace_seconds }),
   graceSetAt: toMillis(grace_set_at),
+  pause: toPause({ paused_at, resumes_at }),
   ...dateOrigin(log, {
     endDate: EndDate(Number(own_date)),
     order: Number(own_seq),
@@ -293,12 +302,37 @@ const settleDue = (schema: string): string => `
   SELECT n::integer, seq, metadata, (SELECT count(*) FROM delivered)::integer AS deliveries FROM announced
 `
 
-/** The parameters for `settleDue`: memberships, and the decision about each. */
-const settleDueParams = (
-  decided: ReadonlyArray<{ readonly row: DueRow; readonly outcome: AnnouncementOutcome }>,
-) => {
+/** A membership that was due, and the decision about it. */
+interface Decided {
+  readonly row: DueRow
+  readonly outcome: AnnouncementOutcome
+}
+
+const isResumption = ({ outcome }: Decided): boolean => outcome.announcement?.action === "resumed"
+
+/** The parameters for `announceResumptions`. */
+const resumptionParams = (decided: ReadonlyArray<Decided>) => {
   const rows = decided.map(({ row }) => row)
-  const announcements = decided.map(({ outcome }) => outcome.announcement)
+  const events = decided.map(({ outcome }) => outcome.announcement?.event)
+  return [
+    bigintsParam(rows.map(({ project_number }) => BigInt(project_number))),
+    textsParam(rows.map(({ user_id }) => user_id)),
+    textsParam(rows.map(({ version }) => version)),
+    bigintsParam(rows.map(({ end_date }) => BigInt(end_date))),
+    instantsParam(decided.map(({ outcome }) => outcome.alarm)),
+    uuidsParam(events.map((event) => event?.id)),
+    textsParam(events.map((event) => event?.type)),
+    instantsParam(events.map((event) => event?.at)),
+    textsParam(events.map((event) => event?.head)),
+  ]
+}
+
+/** The parameters for `settleDue`. */
+const settleDueParams = (decided: ReadonlyArray<Decided>) => {
+  const rows = decided.map(({ row }) => row)
+  const announcements = decided.map(({ outcome: { announcement } }) =>
+    announcement?.action === "resumed" ? undefined : announcement,
+  )
   return [
     bigintsParam(rows.map(({ project_number }) => BigInt(project_number))),
     textsParam(rows.map(({ user_id }) => user_id)),
@@ -342,6 +376,7 @@ export const makePostgresExpiryStore = (
     findDueOf: findDueOf(schema),
     readTimedLogs: readTimedLogs(schema),
     settleDue: settleDue(schema),
+    announceResumptions: announceResumptions(schema),
   }
 
   /** Sets next checks for members in projects whose own next check is due. Returns whether there may be more to do. */
@@ -400,6 +435,21 @@ export const makePostgresExpiryStore = (
     return logs
   })
 
+  /** Applies decisions in one statement. Returns the events. */
+  const apply = Effect.fnUntraced(function* (
+    statement: string,
+    paramsOf: (decided: ReadonlyArray<Decided>) => ReadonlyArray<unknown>,
+    decided: ReadonlyArray<Decided>,
+  ) {
+    if (decided.length === 0) return []
+    const announced = yield* executeApart<ItemRow>(statement, paramsOf(decided), options)
+    if (hasDeliveries(announced)) yield* notifications.notify
+    return announced.flatMap(({ metadata, n, seq }) => {
+      const draft = decided[n - 1]?.outcome.announcement?.event
+      return draft === undefined ? [] : [completeEvent(draft, Number(seq), metadata ?? undefined)]
+    })
+  })
+
   /** Decides about memberships, and applies the decisions. Returns the events. */
   const settle = Effect.fnUntraced(function* (
     rows: ReadonlyArray<DueRow>,
@@ -412,12 +462,14 @@ export const makePostgresExpiryStore = (
     const decided = rows
       .map((row) => ({ row, outcome: decide(candidateOf(row), Number(row.now)) }))
       .toSorted((one, other) => (idOf(one.outcome) < idOf(other.outcome) ? -1 : 1))
-    const announced = yield* executeApart<ItemRow>(sql.settleDue, settleDueParams(decided), options)
-    if (hasDeliveries(announced)) yield* notifications.notify
-    return announced.flatMap(({ metadata, n, seq }) => {
-      const draft = decided[n - 1]?.outcome.announcement?.event
-      return draft === undefined ? [] : [completeEvent(draft, Number(seq), metadata ?? undefined)]
-    })
+    return [
+      ...(yield* apply(sql.announceResumptions, resumptionParams, decided.filter(isResumption))),
+      ...(yield* apply(
+        sql.settleDue,
+        settleDueParams,
+        decided.filter((one) => !isResumption(one)),
+      )),
+    ]
   })
 
   return {

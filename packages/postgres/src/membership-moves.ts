@@ -14,6 +14,7 @@ import {
   nextCheckOf,
   publishChange,
   requested,
+  updatePausedAt,
 } from "./sql/clauses.ts"
 import { flagParam, integerParam, millisOf, textParam, uuidParam } from "./sql/values.ts"
 
@@ -39,7 +40,8 @@ export const moveMembership = (schema: string, idempotency: KeyClause): string =
   member AS MATERIALIZED (
     SELECT m.user_id, ${effectiveDateLocked(schema)} AS end_date,
            ${effectiveFormLocked(schema).inDays} AS in_days, ${effectiveFormLocked(schema).keptDay} AS kept_day, ${lastSeq} AS last_seq,
-           coalesce(m.metadata, '{}') AS metadata, m.announced_end, m.announced_lead_seconds
+           coalesce(m.metadata, '{}') AS metadata, m.announced_end, m.announced_lead_seconds,
+           ${schema}.is_paused(m.paused_at, m.resumes_at) AS is_paused
     FROM locked m, project p
   ),
   placed AS MATERIALIZED (
@@ -58,6 +60,7 @@ export const moveMembership = (schema: string, idempotency: KeyClause): string =
       AND f.in_days = $20::boolean AND f.kept_day IS NOT DISTINCT FROM $21::integer
       AND ${millisOf("t.end_date")} IS NOT DISTINCT FROM $22::bigint AND t.metadata IS NOT DISTINCT FROM $23::text
       AND t.in_days IS NOT DISTINCT FROM $24::boolean AND t.kept_day IS NOT DISTINCT FROM $25::integer
+      AND NOT f.is_paused AND t.is_paused IS NOT TRUE
   ),
   granted AS (
     INSERT INTO ${schema}.memberships AS m
@@ -71,6 +74,7 @@ export const moveMembership = (schema: string, idempotency: KeyClause): string =
         next_check_at = least(m.next_check_at, excluded.next_check_at),
         metadata = excluded.metadata,
         announced_end = excluded.announced_end, announced_lead_seconds = excluded.announced_lead_seconds,
+        ${updatePausedAt(schema)},
         ${updateEndingColumns(schema, "excluded.ending_generation", "excluded.ending_lower_bound")}
     WHERE $22::bigint IS NOT NULL
     RETURNING project_number

@@ -11,6 +11,7 @@ import {
   type Membership,
   type Metadata,
   type MetadataChange,
+  type Pause,
   type ProjectId,
   type Publication,
   UserId,
@@ -52,6 +53,7 @@ import {
   receives,
   requested,
   sequenceRound,
+  updatePausedAt,
 } from "./sql/clauses.ts"
 import {
   type Integer,
@@ -64,6 +66,7 @@ import {
   millisOf,
   textParam,
   textsParam,
+  toMillis,
   uuidParam,
   uuidsParam,
 } from "./sql/values.ts"
@@ -164,9 +167,9 @@ const inLockedProject = (expression: string): string =>
 
 /** Inserts the memberships in `asked`. The parameters are those of `grantedRows`. */
 const insertedRows = (schema: string, seq: string, isOfMany = false): string => `
-    INSERT INTO ${schema}.memberships AS m (project_number, user_id, end_date, in_days, kept_day, date_set_at, seq, next_check_at, ending_generation, ending_lower_bound, metadata${isOfMany ? ", set_with_others_at" : ""})
-    SELECT p.number, a.user_id, a.to_date, a.in_days, a.kept_day, ${changeTimeSql("a.at")}, ${seq}, ${nextCheckOf(schema, "a.to_date")}, ${newEndingColumns("a.to_date")},
-           a.metadata${isOfMany ? `, ${changeTimeSql("a.at")}` : ""}
+    INSERT INTO ${schema}.memberships AS m (project_number, user_id, end_date, in_days, kept_day, date_set_at, seq, next_check_at, ending_generation, ending_lower_bound, metadata${isOfMany ? ", set_with_others_at, paused_at, resumes_at" : ""})
+    SELECT p.number, a.user_id, a.to_date, a.in_days, a.kept_day, ${changeTimeSql("a.at")}, ${seq}, ${isOfMany ? `least(${nextCheckOf(schema, "a.to_date")}, a.resumes_at)` : nextCheckOf(schema, "a.to_date")}, ${newEndingColumns("a.to_date")},
+           a.metadata${isOfMany ? `, ${changeTimeSql("a.at")}, a.paused_at, a.resumes_at` : ""}
     FROM asked a
     JOIN project p ON p.id = a.project_id
     ORDER BY p.id, a.user_id COLLATE "C"
@@ -191,8 +194,11 @@ const grantedRows = (schema: string, seq: string, isOfMany = false): string => {
         date_set_at = CASE WHEN ${isSame} THEN m.date_set_at ELSE excluded.date_set_at END,${
           isOfMany
             ? `
-        set_with_others_at = CASE WHEN ${isSame} THEN m.set_with_others_at ELSE excluded.set_with_others_at END,`
-            : ""
+        set_with_others_at = CASE WHEN ${isSame} THEN m.set_with_others_at ELSE excluded.set_with_others_at END,
+        paused_at = coalesce(excluded.paused_at, ${schema}.next_paused_at(m.paused_at, m.resumes_at)),
+        resumes_at = CASE WHEN excluded.paused_at IS NULL THEN m.resumes_at ELSE excluded.resumes_at END,`
+            : `
+        ${updatePausedAt(schema)},`
         }
         seq = greatest(${lastSeq} + 1, excluded.seq),
         next_check_at = least(m.next_check_at, excluded.next_check_at),
@@ -201,9 +207,22 @@ const grantedRows = (schema: string, seq: string, isOfMany = false): string => {
         previous_end_date =
           ${inLockedProject(effectiveDateLocked(schema))}
     RETURNING m.project_number, user_id, (xmax = 0) AS is_new, seq, previous_end_date AS from_date,
-              end_date AS to_date, metadata
+              end_date AS to_date, metadata, ${pauseColumns(schema)}
   )`
 }
+
+/** The columns for the pause that a membership `m` is in, under their own names. */
+const pauseColumns = (schema: string): string =>
+  ["paused_at", "resumes_at"]
+    .map(
+      (column) =>
+        `CASE WHEN ${schema}.is_paused(m.paused_at, m.resumes_at) THEN m.${column} END AS ${column}`,
+    )
+    .join(", ")
+
+/** The columns of a row, in milliseconds since the epoch. */
+const pauseMillis = (row: string): string =>
+  `${millisOf(`${row}.paused_at`)} AS paused_at, ${millisOf(`${row}.resumes_at`)} AS resumes_at`
 
 /** The common table expression `audited`, as in `auditRowsAs`, with one action. */
 const auditRows = (schema: string, source: string, action: AuditAction): string =>
@@ -288,7 +307,7 @@ export const extendInOrder = (schema: string, idempotency: KeyClauseOfEach): str
         date_set_at = ${dateSetAtSql({ endDate: "p.to_date", at: "p.at", bulkSeq: "p.bulk_seq" })},
         seq = ${nextSeq(schema, lastSeq, "p", "p.steps")},
         next_check_at = least(m.next_check_at, ${nextCheckOf(schema, "p.to_date")}),
-        ${updateEndingColumns(schema, "p.bulk_seq", "p.to_date")},
+        ${updateEndingColumns(schema, "p.bulk_seq", "p.to_date")}, ${updatePausedAt(schema)},
         previous_end_date = ${effectiveEndDateSql(schema)}
     FROM placed p
     WHERE m.project_number = p.project_number AND m.user_id = p.user_id AND p.step = p.steps
@@ -318,13 +337,14 @@ const extendedIf = (schema: string, expectsForm: boolean): string => {
     ? `CASE WHEN p.expected_in_days IS NOT NULL
     THEN ${inDays} <> p.expected_in_days OR ${keptDay} IS DISTINCT FROM p.expected_kept_day ELSE false END`
     : "false"
-  return `(end_date, in_days, kept_day, date_set_at, seq, next_check_at, ending_generation, ending_lower_bound, previous_end_date) = (
+  return `(end_date, in_days, kept_day, date_set_at, seq, next_check_at, ending_generation, ending_lower_bound, paused_at, previous_end_date) = (
     SELECT coalesce(made.to_date, m.end_date),
            CASE WHEN made.to_date IS NULL THEN m.in_days ELSE made.in_days END,
            CASE WHEN made.to_date IS NULL THEN m.kept_day ELSE made.kept_day END,
            CASE WHEN made.to_date IS NULL THEN m.date_set_at ELSE ${dateSetAt} END,
            CASE WHEN made.to_date IS NULL THEN m.seq ELSE ${nextSeq(schema, lastSeq, "p")} END,
            least(m.next_check_at, ${nextCheckOf(schema, "made.to_date")}), ${generation}, ${lowerBound},
+           CASE WHEN made.to_date IS NULL THEN m.paused_at ELSE ${schema}.next_paused_at(m.paused_at, m.resumes_at) END,
            -- NULL if the date is as expected, and its form is not.
            CASE WHEN NOT before.has_other_form OR before.end_date <> p.expected_date THEN before.end_date END
     FROM (SELECT ${effectiveDateLocked(schema)} AS end_date, ${isOtherForm} AS has_other_form OFFSET 0) before
@@ -429,7 +449,7 @@ export interface ExtendedRow extends ItemRow {
 
 /** Returns a membership with its effective end date, if it exists. */
 export const findMembership = (schema: string): string => `
-  SELECT user_id, ${millisOf("end_date")} AS end_date, in_days, kept_day, metadata::text, ${settingsColumns("m")}
+  SELECT user_id, ${millisOf("end_date")} AS end_date, in_days, kept_day, metadata::text, ${pauseMillis("m")}, ${settingsColumns("m")}
   FROM ${schema}.memberships_current m
   WHERE project_id = $1::text AND user_id = $2::text
 `
@@ -486,7 +506,9 @@ export const findUnlockedParams = (changes: ReadonlyArray<DateChange>) => [
  */
 const grantAnswer = (isLeft: string): string =>
   `${millisOf("at")} || ' ' || ${millisOf("to_date")} || CASE WHEN in_days THEN ' day ' ELSE ' instant ' END
-    || coalesce(kept_day::text, '-') || ' ' || time_zone || ' ' || grace_seconds::bigint * 1000 || CASE WHEN ${isLeft} THEN ' left ' ELSE ' granted ' END
+    || coalesce(kept_day::text, '-') || ' ' || time_zone || ' ' || grace_seconds::bigint * 1000
+    || ' ' || coalesce(${millisOf("paused_at")}::text, '-') || ' ' || coalesce(${millisOf("resumes_at")}::text, '-')
+    || CASE WHEN ${isLeft} THEN ' left ' ELSE ' granted ' END
     || coalesce(metadata, '{}')`
 
 /**
@@ -523,14 +545,17 @@ export const grant = (schema: string, idempotency: KeyClauseOfEach): string => `
   ${countedGrants(schema)},
   changed AS (
     SELECT a.project_id, a.user_id, a.to_date, a.at, a.request_id, a.key_id, a.event_id, a.event_type, a.head, a.reason,
-           a.n, a.in_days, a.kept_day, ${settingsColumns("a")}, g.project_number, g.seq, g.from_date, g.metadata${idempotency.columns}
+           a.n, a.in_days, a.kept_day, ${settingsColumns("a")}, g.project_number, g.seq, g.from_date, g.metadata, g.paused_at, g.resumes_at${idempotency.columns}
     FROM asked a
     JOIN project p ON p.id = a.project_id
     JOIN granted g ON g.project_number = p.number AND g.user_id = a.user_id
   ),
   ${auditAndPublish(schema, "changed", "granted")}${idempotency.keeping("changed", grantAnswer("false"))}
-  SELECT n::integer, seq, metadata, (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed
+  SELECT n::integer, seq, metadata, (SELECT count(*) FROM delivered)::integer AS deliveries, ${pauseMillis("changed")} FROM changed
 `
+
+/** A row from `grant`. */
+export type GrantedRow = ItemRow & Pick<MembershipRow, "paused_at" | "resumes_at">
 
 /**
  * Creates memberships for users without one. Returns a row where the project exists: the position, from 1,
@@ -550,7 +575,7 @@ export const grantIfAbsent = (schema: string, idempotency: KeyClauseOfEach): str
   ${lockedProjects(schema, ", time_zone, grace_seconds")},
   granted AS (${insertedRows(schema, "p.seq + 1")}
     SET previous_end_date = m.previous_end_date
-    RETURNING m.project_number, user_id, (xmax = 0) AS is_new, seq, metadata,
+    RETURNING m.project_number, user_id, (xmax = 0) AS is_new, seq, metadata, ${pauseColumns(schema)},
               ${inLockedProject(effectiveDateLocked(schema))} AS to_date,
               ${inLockedProject(inDays)} AS in_days, ${inLockedProject(keptDay)} AS kept_day
   ),
@@ -559,7 +584,7 @@ export const grantIfAbsent = (schema: string, idempotency: KeyClauseOfEach): str
     SELECT a.project_id, a.user_id, a.at, a.request_id, a.key_id, a.event_id, a.event_type, a.head, a.reason,
            a.n, a.is_final, g.project_number, g.seq, g.is_new, g.to_date, NULL::timestamptz AS from_date, g.in_days, g.kept_day,
            CASE WHEN g.is_new THEN a.time_zone ELSE p.time_zone END AS time_zone,
-           CASE WHEN g.is_new THEN a.grace_seconds ELSE p.grace_seconds END AS grace_seconds, g.metadata${idempotency.columns}
+           CASE WHEN g.is_new THEN a.grace_seconds ELSE p.grace_seconds END AS grace_seconds, g.metadata, g.paused_at, g.resumes_at${idempotency.columns}
     FROM asked a
     JOIN project p ON p.id = a.project_id
     JOIN granted g ON g.project_number = p.number AND g.user_id = a.user_id
@@ -568,7 +593,7 @@ export const grantIfAbsent = (schema: string, idempotency: KeyClauseOfEach): str
   answered AS (SELECT * FROM found WHERE is_new OR is_final),
   ${auditAndPublish(schema, "changed", "granted")}${idempotency.keeping("answered", grantAnswer("NOT is_new"))}
   SELECT n::integer, seq, (SELECT count(*) FROM delivered)::integer AS deliveries, metadata, user_id,
-         CASE WHEN NOT is_new THEN ${millisOf("to_date")} END AS end_date, in_days, kept_day, time_zone, grace_seconds
+         CASE WHEN NOT is_new THEN ${millisOf("to_date")} END AS end_date, in_days, kept_day, time_zone, grace_seconds, ${pauseMillis("found")}
   FROM found
 `
 }
@@ -582,9 +607,9 @@ export type GrantedIfAbsentRow = ItemRow & Omit<MembershipRow, "metadata">
  */
 export const importAll = (schema: string, idempotency: KeyClause): string => `
   WITH asked AS MATERIALIZED (
-    SELECT $1::text AS project_id, user_id, to_date, metadata, in_days, kept_day, $4::timestamptz AS at, n
-    FROM unnest($2::text[], $3::timestamptz[], $11::text[], $12::boolean[], $13::smallint[])
-    WITH ORDINALITY AS a (user_id, to_date, metadata, in_days, kept_day, n)
+    SELECT $1::text AS project_id, user_id, to_date, metadata, in_days, kept_day, paused_at, resumes_at, $4::timestamptz AS at, n
+    FROM unnest($2::text[], $3::timestamptz[], $11::text[], $12::boolean[], $13::smallint[], $14::timestamptz[], $15::timestamptz[])
+    WITH ORDINALITY AS a (user_id, to_date, metadata, in_days, kept_day, paused_at, resumes_at, n)
   ),
   ${lockedProject(schema, idempotency.condition)},
   ${grantedRows(schema, nextSequenceRound("p.seq"), true)},
@@ -626,15 +651,18 @@ export const importParams = ({ at, event, memberships, origin, projectId, reason
   textsParam(memberships.map(jsonIfGiven)),
   flagsParam(memberships.map(({ inDays = false }) => inDays)),
   smallintsParam(memberships.map(({ keptDay }) => keptDay)),
+  instantsParam(memberships.map(({ pause }) => pause?.since)),
+  instantsParam(memberships.map(({ pause }) => pause?.until)),
 ]
 
 const listing = (schema: string, condition: string): string => `
-  SELECT m.user_id, ${millisOf("m.end_date")} AS end_date, m.in_days, m.kept_day, m.metadata::text, ${settingsColumns("p")}
+  SELECT m.user_id, ${millisOf("m.end_date")} AS end_date, m.in_days, m.kept_day, m.metadata::text, ${pauseMillis("m")}, ${settingsColumns("p")}
   FROM ${schema}.projects p
   LEFT JOIN LATERAL (
-    SELECT user_id, end_date, in_days, kept_day, metadata FROM ${schema}.memberships_current
+    SELECT user_id, end_date, in_days, kept_day, metadata, paused_at, resumes_at FROM ${schema}.memberships_current
     WHERE project_number = p.number AND user_id > $2::text
-      AND ($4::boolean IS NULL OR (end_date > $5::timestamptz - ${graceOf("p")}) = $4) ${condition}
+      AND ($4::text IS NULL OR $4 = CASE WHEN paused_at IS NOT NULL THEN 'paused'
+                                    WHEN end_date > $5::timestamptz - ${graceOf("p")} THEN 'active' ELSE 'expired' END) ${condition}
     ORDER BY user_id
     LIMIT $3::integer
   ) m ON true
@@ -643,8 +671,8 @@ const listing = (schema: string, condition: string): string => `
 `
 
 /**
- * Returns the memberships after `$2`, ordered by user id, up to a limit. If `$4` is not NULL, only those that
- * are active at `$5`, or only those that are not. Returns one empty row if the page is empty, and no row if
+ * Returns the memberships after `$2`, ordered by user id, up to a limit. If `$4` is not NULL, only those in
+ * this state at `$5`. Returns one empty row if the page is empty, and no row if
  * the project does not exist.
  */
 export const listMemberships = (schema: string): string => listing(schema, "")
@@ -665,12 +693,30 @@ export interface MembershipRow extends SettingsRow {
   readonly kept_day: number | null
   /** As JSON. */
   readonly metadata: string | null
+  readonly paused_at: Integer | null
+  readonly resumes_at: Integer | null
 }
+
+/** Returns the pause in a row. */
+export const toPause = ({
+  paused_at,
+  resumes_at,
+}: Pick<MembershipRow, "paused_at" | "resumes_at">): Pause | undefined =>
+  paused_at === null ? undefined : { since: Number(paused_at), until: toMillis(resumes_at) }
 
 /** Converts a row to a membership. An empty row gives none. */
 export const toMembership = (
   projectId: ProjectId,
-  { end_date, in_days, kept_day, metadata, user_id, ...settings }: MembershipRow,
+  {
+    end_date,
+    in_days,
+    kept_day,
+    metadata,
+    paused_at,
+    resumes_at,
+    user_id,
+    ...settings
+  }: MembershipRow,
 ): ReadonlyArray<Membership> =>
   user_id === null || end_date === null || metadata === null
     ? []
@@ -682,6 +728,7 @@ export const toMembership = (
           inDays: in_days === true,
           keptDay: kept_day ?? undefined,
           metadata: metadataFromJson(metadata),
+          pause: toPause({ paused_at, resumes_at }),
           ...toSettings(settings),
         },
       ]

@@ -19,7 +19,10 @@ import {
   MetadataConflict,
   type Move,
   MoveConflict,
+  PauseConflict,
+  type Pausing,
   ProjectNotFound,
+  type Resuming,
   StoreUnavailable,
   type Undo,
   alreadyMember,
@@ -48,6 +51,7 @@ import type { IdempotencyStore } from "./idempotency.ts"
 import { moveMembership, moveParams } from "./membership-moves.ts"
 import * as statements from "./memberships.sql.ts"
 import type { Notifications } from "./notifications.ts"
+import { pauseMembership, pauseParams, resumeMembership, resumeParams } from "./pauses.sql.ts"
 import { makeProjects, rowsOfProject } from "./projects.ts"
 import {
   type ChangeRow,
@@ -58,7 +62,7 @@ import {
   withAndWithoutKey,
   withAndWithoutKeys,
 } from "./sql/clauses.ts"
-import { flagParam, instantParam, integerParam, textParam, textsParam } from "./sql/values.ts"
+import { instantParam, integerParam, textParam, textsParam } from "./sql/values.ts"
 
 /** Options for batches with one kind of change. */
 export interface BatchedChangesOptions<Requested, Row> {
@@ -159,7 +163,7 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
     listOf: statements.listMembershipsOf(schema),
     grant: withAndWithoutKeys(schema, statements.grant, 15),
     grantIfAbsent: withAndWithoutKeys(schema, statements.grantIfAbsent, 16),
-    import: withAndWithoutKey(schema, statements.importAll, 13),
+    import: withAndWithoutKey(schema, statements.importAll, 15),
     extend: statements.extend(schema),
     extendInOrder: withAndWithoutKeys(schema, statements.extendInOrder, 12),
     extendIf: withAndWithoutKeys(schema, statements.extendIf, 14),
@@ -171,6 +175,8 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
     end: withAndWithoutKey(schema, statements.endMembership, 10),
     setMetadata: withAndWithoutKey(schema, statements.setMetadata, 12),
     move: withAndWithoutKey(schema, moveMembership, 25),
+    pause: withAndWithoutKey(schema, pauseMembership, 12),
+    resume: withAndWithoutKey(schema, resumeMembership, 13),
     eraseMembership: withAndWithoutKey(schema, eraseMembership, 10),
   }
 
@@ -189,7 +195,10 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
     owner: "grants",
     findUnlocked: sql.findGrantable,
     run: (grants: ReadonlyArray<Grant>, options) =>
-      change<ItemRow>(pickFormOfEach(sql.grant, statements.grantParams(grants), grants), options),
+      change<statements.GrantedRow>(
+        pickFormOfEach(sql.grant, statements.grantParams(grants), grants),
+        options,
+      ),
   })
 
   const grantOneIfAbsent = yield* makeBatchedChanges(executor, {
@@ -257,7 +266,8 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
     grant: Effect.fnUntraced(function* (granted: Grant) {
       const { projectId } = granted
       const row = yield* grantOne(granted)
-      return row === null ? yield* new ProjectNotFound({ projectId }) : eventOf(granted, row)
+      if (row === null) return yield* new ProjectNotFound({ projectId })
+      return { event: eventOf(granted, row), pause: statements.toPause(row) }
     }, changeOnce),
 
     grantIfAbsent: Effect.fnUntraced(function* (granted: GrantIfAbsent) {
@@ -267,7 +277,9 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
       const { metadata = null } = row
       const found = { ...row, metadata: row.end_date === null ? null : (metadata ?? "{}") }
       const [membership] = statements.toMembership(projectId, found)
-      return membership === undefined ? eventOf(granted, row) : alreadyMember(membership)
+      return membership === undefined
+        ? { event: eventOf(granted, row), pause: undefined }
+        : alreadyMember(membership)
     }, changeOnce),
 
     import: Effect.fnUntraced(function* (imported: Import) {
@@ -337,6 +349,18 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
       return row === undefined ? yield* new MetadataConflict() : eventOf(changed, row)
     }, changeOnce),
 
+    pause: Effect.fnUntraced(function* (pausing: Pausing) {
+      const form = pickForm(sql.pause, pauseParams(pausing), pausing.idempotency)
+      const [row] = yield* change(form, { owner: pausing.projectId })
+      return row === undefined ? yield* new PauseConflict() : eventOf(pausing, row)
+    }, changeOnce),
+
+    resume: Effect.fnUntraced(function* (resuming: Resuming) {
+      const form = pickForm(sql.resume, resumeParams(resuming), resuming.idempotency)
+      const [row] = yield* change(form, { owner: resuming.projectId })
+      return row === undefined ? yield* new PauseConflict() : eventOf(resuming, row)
+    }, changeOnce),
+
     end: Effect.fnUntraced(function* (ending: Ending) {
       const { projectId, userId } = ending
       const form = pickForm(sql.end, changeParams(ending, userId, undefined), ending.idempotency)
@@ -377,7 +401,7 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
         textParam(projectId),
         textParam(after ?? ""),
         integerParam(limit),
-        flagParam(only && only.state === "active"),
+        textParam(only?.state),
         instantParam(only?.at),
       ]
       const options = { owner: readsOf(projectId) }

@@ -15,6 +15,8 @@ const times = {
     "next_check_at",
     "ending_lower_bound",
     "announced_end",
+    "paused_at",
+    "resumes_at",
   ],
   projects: ["grace_set_at", "bulk_changed_at", "bulk_unseen_since", "next_check_at"],
   expiry_passes: ["changed_at"],

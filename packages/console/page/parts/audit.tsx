@@ -16,6 +16,8 @@ export const deeds: Readonly<Record<AuditRow["action"], string>> = {
   ended: "Ended",
   moved: "Moved between user ids",
   updated: "Metadata changed",
+  paused: "Paused",
+  resumed: "Resumed",
   expiring: "Announced to end",
   overdue: "Overdue",
   expired: "Expired",

@@ -16,7 +16,11 @@ import {
   type InvalidEndDate,
   formatEndDateOrNull,
 } from "../memberships/end-date.ts"
-import type { EndDateConflict, MembershipNotFound, StateConflict } from "../memberships/membership.ts"
+import type {
+  EndDateConflict,
+  MembershipNotFound,
+  StateConflict,
+} from "../memberships/membership.ts"
 import type { InvalidWebhookUrl } from "../webhooks/transport.ts"
 import type { WebhookDisabled, WebhookLimitReached, WebhookNotFound } from "../webhooks/webhook.ts"
 

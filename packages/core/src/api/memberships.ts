@@ -46,6 +46,7 @@ import {
   reasonFields,
   dateSetting,
   requestText,
+  targetFields,
   trialFields,
   pausedThroughFields,
   untilFields,
@@ -134,6 +135,18 @@ export interface EventsPreview {
 interface WithEvents {
   /** After a dry run with `events`: the webhook notifications the request would send at once. */
   readonly events?: EventsPreview
+}
+
+/** A membership after a move. */
+export interface Moved {
+  /**
+   * The user id to which it was moved.
+   * @pattern ^[!-~]{1,128}$
+   * @example "1002"
+   */
+  readonly user_id: string
+  /** Null for life. */
+  readonly end_date: Instant | null
 }
 
 /** A membership after a grant. */
@@ -737,6 +750,20 @@ export const membershipOperations = declareOperations({
     input: membershipUpdate,
     reply: plain<Membership>("The membership was updated."),
     errors: ["MembershipNotFound"],
+  },
+  /**
+   * Move a membership
+   *
+   * Moves a membership to another user id, for a person whose id changes. If both have a membership, the
+   * later end date stays. Receivers get `membership.ended` and `membership.granted`.
+   */
+  move: {
+    method: "POST",
+    pattern: `${one}/move`,
+    role: "operator",
+    input: input(membershipPath, targetFields),
+    reply: plain<Moved>("The membership was moved."),
+    errors: ["MembershipNotFound", "StateConflict"],
   },
   /**
    * Pause a membership

@@ -86,7 +86,7 @@ const listCursor = Setting.optional(brandedText(UserId))
  */
 export const makeMembershipOperations = Effect.fnUntraced(function* (maxBodyBytes: number) {
   const acts = yield* MembershipActs
-  const { end, get, grant, history, list, pause, resume, update } = membershipOperations
+  const { end, get, grant, history, list, move, pause, resume, update } = membershipOperations
 
   const ended = perform(end, maxBodyBytes, ({ erase, ...member }, context) =>
     erase
@@ -127,6 +127,12 @@ export const makeMembershipOperations = Effect.fnUntraced(function* (maxBodyByte
 
     update: perform(update, maxBodyBytes, (change, context) =>
       Effect.map(acts.update(change, context), reply),
+    ),
+
+    move: perform(move, maxBodyBytes, (moving, context) =>
+      Effect.map(acts.move(moving, context), ({ endDate, userId }) => ({
+        data: { user_id: userId, end_date: formatEndDateOrNull(endDate) },
+      })),
     ),
 
     pause: perform(pause, maxBodyBytes, (pausing, context) =>

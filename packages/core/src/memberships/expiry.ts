@@ -288,7 +288,8 @@ export const makeDecideAnnouncement =
     const { pause } = candidate
     if (pause !== undefined) {
       return pause.until !== undefined && isOver(pause, now)
-        ? { alarm: now, announcement: resumptionOf(candidate, pause.until, now) }
+        ? // What else is due comes after it.
+          { alarm: now + 1, announcement: resumptionOf(candidate, pause.until, now) }
         : { alarm: pause.until, announcement: undefined }
     }
     const { alarm, announced } = decideExpiry(rules, candidate, now)

@@ -174,7 +174,10 @@ const startOf = (
 ): CalendarEnd => {
   const { endDate, inDays, keptDay } = membership
   // While the grace lasts, the days since the end were used.
-  if (from === "end" || (from === "later" && stateAt({ ...membership, pause: undefined }, now) === "active")) {
+  if (
+    from === "end" ||
+    (from === "later" && stateAt({ ...membership, pause: undefined }, now) === "active")
+  ) {
     return { instant: endDate, inDays, keptDay }
   }
   const today =
@@ -189,7 +192,8 @@ interface Absent {
   readonly grace: Millis
 }
 
-const isPaused = (found: Membership | Absent): boolean => !isAbsent(found) && found.pause !== undefined
+const isPaused = (found: Membership | Absent): boolean =>
+  !isAbsent(found) && found.pause !== undefined
 
 const isAbsent = (found: Membership | Absent): found is Absent => found.endDate === undefined
 

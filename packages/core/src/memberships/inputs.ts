@@ -300,15 +300,18 @@ export const pausing = chosenBy(
 /** A paused membership to resume. */
 export const resuming = input(memberPath, reasonFields)
 
+/** The other user id of a move. */
+export const targetFields = {
+  /**
+   * The user id to move it to, with or without a membership.
+   * @example "1002"
+   */
+  to: text(UserId, { type: "string", pattern: userIdPattern.source }),
+  ...reasonFields,
+}
+
 /** A membership to move to another user id. */
-export const moving = input(
-  {
-    ...memberPath,
-    /** The user id to move it to, with or without a membership. */
-    to: brandedText(UserId),
-  },
-  reasonFields,
-)
+export const moving = input(memberPath, targetFields)
 
 /** An id from an untrusted caller: text that cannot be an id is read as `undefined`. */
 const possible = <A extends string>(

@@ -36,7 +36,7 @@ const countOf = (
     const cell = cellOf(cells, endDate)
     inCell.set(cell, (inCell.get(cell) ?? 0) + 1)
   }
-  return endCountsOf(cells, inCell, extended)
+  return endCountsOf(cells, inCell, extended, 0)
 }
 
 // Some are a day's first or last instant, and some are near the first or last supported day.

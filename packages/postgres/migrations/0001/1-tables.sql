@@ -41,6 +41,10 @@ CREATE TABLE tenure.memberships (
   -- The day of the month that months count with, if end_date hides it. Without a CHECK, which each extension
   -- would pay for.
   kept_day               smallint,
+  -- A pause: end_date stands meanwhile, and is later afterwards by the time paused. When resumes_at is over,
+  -- both stay until that is announced, but paused_at is NULL as soon as end_date has it.
+  paused_at              timestamptz(3),
+  resumes_at             timestamptz(3),
   -- The seq of the change that set end_date: bulk extensions with a greater one apply.
   seq                    bigint NOT NULL,
   -- When end_date was set, by the database's clock or, if that was ahead, the process's. Setting the same

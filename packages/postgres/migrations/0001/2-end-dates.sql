@@ -37,6 +37,38 @@ RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE AS $$
          ELSE greatest(least(end_date + addition, timestamptz '9999-12-31 23:59:59.999+00'), minimum) END
 $$;
 
+-- Whether a membership is in a pause. It may have one that is over.
+CREATE FUNCTION tenure.is_paused(paused_at timestamptz, resumes_at timestamptz)
+RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT paused_at IS NOT NULL AND (resumes_at <= statement_timestamp()) IS NOT TRUE
+$$;
+
+-- How much later a membership ends after its pause: not at all until that is over.
+CREATE FUNCTION tenure.time_paused(
+  paused_at timestamptz, resumes_at timestamptz, at timestamptz DEFAULT statement_timestamp()
+) RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN resumes_at <= at AND paused_at < resumes_at
+         -- Without days, which may have 23 hours in the time zone of a session.
+         THEN extract(epoch FROM resumes_at - paused_at) * interval '1 second' ELSE interval '0' END
+$$;
+
+-- An end date after a pause, if that is over. Same rule as `endAfterPause` in core. `end_date` is used once.
+CREATE FUNCTION tenure.date_after_pause(
+  end_date timestamptz, paused_at timestamptz, resumes_at timestamptz, at timestamptz DEFAULT statement_timestamp()
+) RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT least(end_date + tenure.time_paused(paused_at, resumes_at, at), timestamptz '9999-12-31 23:59:59.999+00')
+$$;
+
+-- The value of paused_at when a membership gets another end date: if the pause is over, no time paused is
+-- added to that.
+CREATE FUNCTION tenure.next_paused_at(paused_at timestamptz, resumes_at timestamptz)
+RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN resumes_at <= statement_timestamp() AND paused_at < resumes_at THEN resumes_at ELSE paused_at END
+$$;
+
+-- For lists and counts, and to find pauses that are over.
+CREATE INDEX memberships_paused ON tenure.memberships (project_number, resumes_at) WHERE paused_at IS NOT NULL;
+
 -- A log of bulk extensions in each project.
 CREATE TABLE tenure.bulk_extensions (
   project_number    bigint NOT NULL REFERENCES tenure.projects (number) ON DELETE CASCADE,
@@ -146,6 +178,56 @@ BEGIN
   );
 END $$;
 
+-- Makes the time paused part of own dates where pauses in a locked project are over, with the number `new_seq`:
+-- bulk extensions with a greater one apply. This changes no effective end date. The sweep announces it.
+CREATE FUNCTION tenure.end_pauses(of_project bigint, new_seq bigint) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  -- The statement may have waited for the project.
+  locked_at CONSTANT timestamptz := clock_timestamp();
+BEGIN
+  -- All statements lock memberships in the same order, which avoids deadlocks.
+  PERFORM FROM tenure.memberships m
+  WHERE m.project_number = of_project AND m.paused_at IS NOT NULL AND m.resumes_at <= locked_at
+  ORDER BY m.user_id FOR NO KEY UPDATE;
+  IF NOT FOUND THEN RETURN; END IF;
+  WITH log AS MATERIALIZED (
+    SELECT greatest(p.settled_seq, (
+      SELECT max(b.seq) FROM tenure.bulk_extensions b WHERE b.project_number = of_project
+    )) AS last_seq
+    FROM tenure.projects p WHERE p.number = of_project
+  ),
+  over AS MATERIALIZED (
+    SELECT m.user_id, stood.end_date AS stood,
+           tenure.date_after_pause(stood.end_date, m.paused_at, m.resumes_at, locked_at) AS end_date,
+           tenure.effective_in_days(m.in_days, m.seq, l.last_seq,
+             tenure.in_days_after_bulk_extensions(of_project, m.seq)) AS in_days,
+           CASE WHEN m.paused_at = m.resumes_at THEN tenure.effective_kept_day(m.kept_day, m.seq, l.last_seq,
+             tenure.keeps_date_after_bulk_extensions(of_project, m.seq, m.end_date)) END AS kept_day
+    FROM log l
+    JOIN tenure.memberships m ON m.project_number = of_project
+    CROSS JOIN LATERAL (
+      SELECT tenure.effective_end_date(m.end_date, m.seq, l.last_seq,
+               tenure.date_after_bulk_extensions(of_project, m.seq, m.end_date)) AS end_date OFFSET 0
+    ) stood
+    WHERE m.paused_at IS NOT NULL AND m.resumes_at <= locked_at
+  ),
+  ended AS (
+    UPDATE tenure.memberships m
+    SET end_date = o.end_date, in_days = o.in_days, kept_day = o.kept_day,
+        date_set_at = CASE WHEN m.paused_at < m.resumes_at THEN m.resumes_at ELSE m.date_set_at END,
+        seq = greatest(m.seq, new_seq), paused_at = NULL,
+        ending_generation = tenure.next_ending_generation(m.ending_generation, l.last_seq),
+        ending_lower_bound =
+          tenure.next_ending_lower_bound(m.ending_generation, m.ending_lower_bound, l.last_seq, o.end_date)
+    FROM over o, log l
+    WHERE m.project_number = of_project AND m.user_id = o.user_id
+    RETURNING m.user_id, o.stood, o.end_date
+  )
+  INSERT INTO tenure.audit (project_number, user_id, seq, action, from_date, to_date, at)
+  SELECT of_project, e.user_id, new_seq / 100000, 'resumed', e.stood, e.end_date, locked_at
+  FROM ended e ORDER BY e.user_id;
+END $$;
+
 -- Joins a project's settling bulk extensions with the next one if no member's date was set between them: then
 -- the two have the same effect on every member. Audit rows show this for as long as the first one's row
 -- exists, and no transaction is open that may have begun before the second.
@@ -166,7 +248,7 @@ BEGIN
       AND NOT EXISTS (
         SELECT FROM tenure.audit a
         WHERE a.project_number = of_project AND a.seq >= one.seq / 100000 AND a.seq < next.seq / 100000
-          AND a.action IN ('granted', 'imported', 'extended', 'moved')
+          AND a.action IN ('granted', 'imported', 'extended', 'moved', 'resumed')
       )
     THEN
       next.own_minimum := tenure.adjusted_end_date(one.own_minimum, next.own_addition, next.own_minimum);
@@ -198,6 +280,7 @@ CREATE FUNCTION tenure.add_bulk_extension(
 DECLARE
   new_addition CONSTANT interval := CASE new_mode WHEN 'never_shorten' THEN interval '0' ELSE new_extend_by END;
 BEGIN
+  PERFORM tenure.end_pauses(of_project, new_seq - 1);
   UPDATE tenure.bulk_extensions b
   SET addition = b.addition + new_addition,
       minimum = tenure.adjusted_end_date(b.minimum, new_addition, new_end_date),
@@ -233,6 +316,9 @@ BEGIN
   IF NOT FOUND THEN RETURN 'unknown'; END IF;
   IF one.undone_at IS NOT NULL THEN RETURN 'undone before'; END IF;
   IF one.state <> 'open' OR one.at <= made_after THEN RETURN 'settled'; END IF;
+  -- The undo gets the first number in the next round.
+  PERFORM tenure.end_pauses(of_project, (p.seq / 100000 + 1) * 100000 - 1)
+  FROM tenure.projects p WHERE p.number = of_project;
   UPDATE tenure.bulk_extensions b
   SET undone_at = undone_time, date_reset_at = greatest(undone_time, statement_timestamp()),
       undone_request_id = by_request_id, undone_key_id = by_key_id,
@@ -414,22 +500,26 @@ $$;
 -- comments also appear in the declarations for Drizzle, Kysely and Prisma. Pages ordered by user id need the
 -- project number: the planner knows no order for rows joined with a project.
 CREATE VIEW tenure.memberships_current AS
-SELECT project_id, project_number, user_id, end_date, end_date + grace_seconds * interval '1 second' > now() AS is_active,
-       coalesce(metadata, '{}')::jsonb AS metadata, in_days, kept_day, time_zone, grace_seconds
+SELECT project_id, project_number, user_id, end_date,
+       paused_at IS NULL AND end_date + grace_seconds * interval '1 second' > now() AS is_active,
+       coalesce(metadata, '{}')::jsonb AS metadata, in_days, kept_day, time_zone, grace_seconds, paused_at, resumes_at
 FROM (
   SELECT p.id AS project_id, m.project_number, m.user_id, m.metadata, p.time_zone, p.grace_seconds,
          tenure.effective_in_days(m.in_days, m.seq, p.bulk_seq, (
            SELECT b.in_days FROM tenure.bulk_extensions b
            WHERE b.project_number = m.project_number AND b.seq > m.seq AND b.state <> 'settled' ORDER BY b.seq LIMIT 1
          )) AS in_days,
-         tenure.effective_kept_day(m.kept_day, m.seq, p.bulk_seq, (
+         CASE WHEN tenure.time_paused(m.paused_at, m.resumes_at) = interval '0'
+         THEN tenure.effective_kept_day(m.kept_day, m.seq, p.bulk_seq, (
            SELECT tenure.keeps_date(m.end_date, b.addition, b.minimum) FROM tenure.bulk_extensions b
            WHERE b.project_number = m.project_number AND b.seq > m.seq AND b.state <> 'settled' ORDER BY b.seq LIMIT 1
-         )) AS kept_day,
-         tenure.effective_end_date(m.end_date, m.seq, p.bulk_seq, (
+         )) END AS kept_day,
+         tenure.date_after_pause(tenure.effective_end_date(m.end_date, m.seq, p.bulk_seq, (
            SELECT tenure.adjusted_end_date(m.end_date, b.addition, b.minimum) FROM tenure.bulk_extensions b
            WHERE b.project_number = m.project_number AND b.seq > m.seq AND b.state <> 'settled' ORDER BY b.seq LIMIT 1
-         )) AS end_date
+         )), m.paused_at, m.resumes_at) AS end_date,
+         CASE WHEN tenure.is_paused(m.paused_at, m.resumes_at) THEN m.paused_at END AS paused_at,
+         CASE WHEN tenure.is_paused(m.paused_at, m.resumes_at) THEN m.resumes_at END AS resumes_at
   FROM tenure.memberships m
   JOIN tenure.projects p ON p.number = m.project_number
 ) effective;
@@ -444,10 +534,11 @@ COMMENT ON COLUMN tenure.memberships_current.project_number IS
 
 COMMENT ON COLUMN tenure.memberships_current.user_id IS 'The user id, as text.';
 
-COMMENT ON COLUMN tenure.memberships_current.end_date IS 'The end date, after all bulk extensions.';
+COMMENT ON COLUMN tenure.memberships_current.end_date IS
+'The end date, after all bulk extensions. In a pause, the date that stands.';
 
 COMMENT ON COLUMN tenure.memberships_current.is_active IS
-'Whether the end date, with the grace of the project, is later than the beginning of the transaction.';
+'Whether there is no pause, and the end date, with the grace of the project, is later than the beginning of the transaction.';
 
 COMMENT ON COLUMN tenure.memberships_current.in_days IS
 'Whether the end date was given as a day. Then it is the end of that day in time_zone, unless that was changed.';
@@ -458,6 +549,10 @@ COMMENT ON COLUMN tenure.memberships_current.time_zone IS 'The time zone of the 
 
 COMMENT ON COLUMN tenure.memberships_current.grace_seconds IS
 'For how many seconds memberships of the project are still active after their end dates.';
+
+COMMENT ON COLUMN tenure.memberships_current.paused_at IS 'When the pause began, if there is one.';
+
+COMMENT ON COLUMN tenure.memberships_current.resumes_at IS 'When the pause ends by itself.';
 
 COMMENT ON COLUMN tenure.memberships_current.metadata IS 'The metadata: texts by name; an empty object without any.';
 
@@ -504,10 +599,11 @@ BEGIN
         ending_generation = tenure.next_ending_generation(m.ending_generation, p.bulk_seq),
         ending_lower_bound =
           tenure.next_ending_lower_bound(m.ending_generation, m.ending_lower_bound, p.bulk_seq, p.to_date),
-        previous_end_date = tenure.effective_end_date(m.end_date, m.seq, p.bulk_seq, (
+        paused_at = tenure.next_paused_at(m.paused_at, m.resumes_at),
+        previous_end_date = tenure.date_after_pause(tenure.effective_end_date(m.end_date, m.seq, p.bulk_seq, (
           SELECT tenure.adjusted_end_date(m.end_date, b.addition, b.minimum) FROM tenure.bulk_extensions b
           WHERE b.project_number = m.project_number AND b.seq > m.seq AND b.state <> 'settled' ORDER BY b.seq LIMIT 1
-        ))
+        )), m.paused_at, m.resumes_at)
     FROM placed p
     WHERE m.project_number = ANY (ARRAY[p.project_number]) AND m.user_id = ANY (ARRAY[p.user_id])
     RETURNING p.n, p.project_number, p.user_id, p.to_date, p.at, p.request_id, p.key_id, p.reason, p.event_id, p.event_type,

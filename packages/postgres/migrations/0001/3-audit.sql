@@ -22,7 +22,8 @@ CREATE TABLE tenure.audit (
   action     text NOT NULL CHECK (action IN (
                'granted', 'imported', 'extended', 'bulk_extended', 'bulk_lengthened', 'bulk_extended_by',
                'bulk_undone', 'ended', 'moved',
-               'updated', 'expiring', 'overdue', 'expired', 'person_erased', 'project_created', 'project_deleted',
+               'updated', 'paused', 'resumed', 'expiring', 'overdue', 'expired', 'person_erased', 'project_created',
+               'project_deleted',
                'project_changed', 'webhook_created', 'webhook_changed', 'webhook_deleted', 'webhook_disabled',
                'secret_rotated', 'secret_shown', 'data_shown', 'signing_key_added',
                'key_issued', 'key_opened', 'key_revoked'

@@ -210,9 +210,13 @@ export const lockedProject = (schema: string, condition = ""): string => `
  */
 export const quickCommit = `quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))`
 
-/** The effective end date of a membership `m` in a project `p`, with the function in the migrations. */
+/** The effective end date of a membership `m` in a project `p`, with the functions in the migrations. */
 const effectiveDate = (schema: string, adjusted: string): string =>
-  `${schema}.effective_end_date(m.end_date, m.seq, p.bulk_seq, ${adjusted})`
+  `${schema}.date_after_pause(${schema}.effective_end_date(m.end_date, m.seq, p.bulk_seq, ${adjusted}), m.paused_at, m.resumes_at)`
+
+/** The assignment for a membership `m` that gets another end date. A pause stays; one that is over adds nothing any more. */
+export const updatePausedAt = (schema: string): string =>
+  `paused_at = ${schema}.next_paused_at(m.paused_at, m.resumes_at)`
 
 /** An expression for the effective end date of a membership `m` in a project `p`, as the statement sees them. */
 export const effectiveEndDateSql = (schema: string): string =>
@@ -228,14 +232,21 @@ export const effectiveEndDateSql = (schema: string): string =>
 export const effectiveDateLocked = (schema: string): string =>
   effectiveDate(schema, `${schema}.date_after_bulk_extensions(m.project_number, m.seq, m.end_date)`)
 
+/** An expression for the kept day of a membership `m`: a pause that is over drops it. */
+const keptDayAfterPause = (schema: string, keptDay: string): string =>
+  `CASE WHEN ${schema}.time_paused(m.paused_at, m.resumes_at) = interval '0' THEN ${keptDay} END`
+
 /** Expressions for the form of the end date of a membership `m` in a project `p`, as the statement sees them. */
 export const effectiveFormSql = (schema: string) => {
   const firstLater = `FROM ${schema}.bulk_extensions b
     WHERE b.project_number = m.project_number AND b.seq > m.seq AND b.state <> 'settled' ORDER BY b.seq LIMIT 1`
   return {
     inDays: `${schema}.effective_in_days(m.in_days, m.seq, p.bulk_seq, (SELECT b.in_days ${firstLater}))`,
-    keptDay: `${schema}.effective_kept_day(m.kept_day, m.seq, p.bulk_seq,
+    keptDay: keptDayAfterPause(
+      schema,
+      `${schema}.effective_kept_day(m.kept_day, m.seq, p.bulk_seq,
       (SELECT ${schema}.keeps_date(m.end_date, b.addition, b.minimum) ${firstLater}))`,
+    ),
   }
 }
 
@@ -243,8 +254,11 @@ export const effectiveFormSql = (schema: string) => {
 export const effectiveFormLocked = (schema: string) => ({
   inDays: `${schema}.effective_in_days(m.in_days, m.seq, p.bulk_seq,
     ${schema}.in_days_after_bulk_extensions(m.project_number, m.seq))`,
-  keptDay: `${schema}.effective_kept_day(m.kept_day, m.seq, p.bulk_seq,
+  keptDay: keptDayAfterPause(
+    schema,
+    `${schema}.effective_kept_day(m.kept_day, m.seq, p.bulk_seq,
     ${schema}.keeps_date_after_bulk_extensions(m.project_number, m.seq, m.end_date))`,
+  ),
 })
 
 /** An expression for the `seq` of the last change to a membership `m`, including changes that kept its end date. */

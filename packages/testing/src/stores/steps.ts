@@ -3,8 +3,10 @@
 import { isReplayedResponse } from "@tenure/core/internal"
 import {
   type Event,
+  type Granted,
   MembershipStore,
   type ProjectId,
+  type ReplayedResponse,
   type StoredWebhook,
   type WebhookRef,
   WebhookStore,
@@ -74,6 +76,10 @@ export const answersToRepeated = <A, E, R>(
     expect(answers).toHaveLength(count - 1)
     return answers
   })
+
+/** Returns the event of a grant, or the replayed answer. */
+export const eventOfGrant = (result: Granted | ReplayedResponse): Event | ReplayedResponse =>
+  isReplayedResponse(result) ? result : result.event
 
 /** Returns the tag of a step's failure, or "done" if it succeeds. */
 export const outcomeOf = <A, R>(step: Effect.Effect<A, { readonly _tag: string }, R>) =>

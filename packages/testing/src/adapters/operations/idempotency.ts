@@ -52,6 +52,12 @@ const requests: { readonly [Of in Changing]: (fixture: Fixture) => Promise<Prepa
   },
   "memberships.update": async () => ({ body: { metadata: { plan: "gold" } } }),
   "memberships.end": async () => ({}),
+  "memberships.move": async () => ({ body: { to: "1002" } }),
+  "memberships.pause": async () => ({ body: {} }),
+  "memberships.resume": async ({ tenure }) => {
+    await tenure.memberships.pause({ projectId: "p1", userId: "1001" })
+    return { body: {} }
+  },
   "projects.create": async () => ({ params: { project_id: "fresh" } }),
   "projects.update": async () => ({ body: { time_zone: "Europe/Berlin" } }),
   "projects.delete": async () => ({}),

@@ -18,6 +18,7 @@ import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import fc from "fast-check"
 import { change, longAgo, p1 } from "../../support/fixtures.ts"
+import { eventOfGrant } from "../steps.ts"
 
 /** A change, or the question for one date. */
 export type MembershipChange =
@@ -200,7 +201,7 @@ export const makeChange = Effect.fnUntraced(function* (made: MembershipChange, l
   const context = change(p1)
   switch (made._tag) {
     case "Grant":
-      return yield* answered(store.grant({ ...context, ...made }))
+      return yield* answered(Effect.map(store.grant({ ...context, ...made }), eventOfGrant))
     case "Import": {
       const memberships = [...made.endDates].map(([userId, endDate]) => ({ userId, endDate }))
       return yield* answered(store.import({ ...context, memberships }))

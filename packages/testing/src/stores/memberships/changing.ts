@@ -31,7 +31,7 @@ import * as Fixture from "../../support/fixtures.ts"
 import { inDays } from "../announcing.ts"
 import { HostTransaction, type StoreTests } from "../declare.ts"
 import { deliveriesOf } from "../outbox/steps.ts"
-import { addWebhook, dayMillis, expectFailure, together } from "../steps.ts"
+import { addWebhook, dayMillis, eventOfGrant, expectFailure, together } from "../steps.ts"
 import { endDateOf, nowhere, prepared } from "./every-change.ts"
 import { everything, gold, observe } from "./every-change.ts"
 
@@ -277,12 +277,12 @@ export const metadataTests = ({ testsAfter, describe }: StoreTests): void => {
       const member = { userId: u1, endDate: in2028 }
       const bare = yield* store.extend({ ...change(p1), ...member })
       expect(yield* notedIn(bare)).toBeUndefined()
-      const granted = yield* store.grant({ ...change(p1), ...member, metadata: gold })
-      expect(yield* notedIn(granted)).toEqual(gold)
+      const granted = store.grant({ ...change(p1), ...member, metadata: gold })
+      expect(yield* notedIn(eventOfGrant(yield* granted))).toEqual(gold)
       const changes = [
         store.extend({ ...change(p1), ...member }),
         store.extend({ ...change(p1), ...member, expectedEndDate: in2028 }),
-        store.grant({ ...change(p1), ...member }),
+        Effect.map(store.grant({ ...change(p1), ...member }), eventOfGrant),
         store.end({ ...change(p1), userId: u1 }),
       ]
       for (const made of changes) expect(yield* notedIn(yield* made)).toEqual(gold)

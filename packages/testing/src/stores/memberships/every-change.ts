@@ -91,6 +91,11 @@ const otherChanges: ReadonlyArray<Kind> = [
     },
   ],
   ["an erasure", (store, by) => store.erase({ ...by, userId: u1 })],
+  [
+    "a pause",
+    (store, by) =>
+      store.pause({ ...by, userId: u1, until: undefined, expected: { endDate: in2027 } }),
+  ],
 ]
 
 /** Undoes the last bulk extension. */

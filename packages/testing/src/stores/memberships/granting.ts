@@ -5,7 +5,7 @@ import { isReplayedResponse } from "@tenure/core/internal"
 import {
   type AlreadyMember,
   EndDate,
-  type Event,
+  type Granted,
   type GrantIfAbsent,
   MembershipStore,
   Millis,
@@ -40,7 +40,7 @@ const asked = (userId: UserId, more: Partial<GrantIfAbsent> = {}): GrantIfAbsent
 })
 
 /** Returns what a grant did. */
-const outcomeOf = (result: Event | AlreadyMember | ReplayedResponse): string => {
+const outcomeOf = (result: Granted | AlreadyMember | ReplayedResponse): string => {
   if (isReplayedResponse(result)) return "replayed"
   return isAlreadyMember(result) ? "left" : "created"
 }

@@ -17,6 +17,7 @@ import { absentTests } from "./granting.ts"
 import { onceTests } from "./idempotency.ts"
 import { modelTests } from "./model.ts"
 import { erasingTests, movedTests } from "./moving.ts"
+import { pausingTests } from "./pausing.ts"
 import { countingTests, deletingTests, projectTests } from "./projects.ts"
 import { countingEndsTests, endingListTests, previewingTests, readingTests } from "./reading.ts"
 import { atomicityTests, auditingTests, eventTests, sequenceTests } from "./recording.ts"
@@ -32,6 +33,7 @@ export const membershipStoreSuite = (on: StoreTests): void => {
   formTests(on)
   absentTests(on)
   graceTests(on)
+  pausingTests(on)
   metadataTests(on)
   importingTests(on)
   bulkExtensionTests(on)

@@ -28,7 +28,16 @@ import * as Fixture from "../../support/fixtures.ts"
 import { announcedOn } from "../announcing.ts"
 import type { StoreTests } from "../declare.ts"
 import { answered, claims, delivered, deliveriesOf, retry, settle } from "../outbox/steps.ts"
-import { addWebhook, at, dayMillis, expectFailure, idsOf, outcomeOf, together } from "../steps.ts"
+import {
+  addWebhook,
+  at,
+  dayMillis,
+  eventOfGrant,
+  expectFailure,
+  idsOf,
+  outcomeOf,
+  together,
+} from "../steps.ts"
 import { endDateOf, nowhere, prepared } from "./every-change.ts"
 import { everything } from "./every-change.ts"
 
@@ -178,7 +187,7 @@ const movingTests = ({ testsAfter }: StoreTests): void => {
   test("follows the sequences of both users", function* (store) {
     const granted = (userId: UserId) =>
       Effect.map(store.grant({ ...change(p1), userId, endDate: in2028 }), (made) =>
-        sequenceOf(Object(made)),
+        sequenceOf(Object(eventOfGrant(made))),
       )
     const before = [yield* granted(u1), yield* granted(u2), yield* granted(u2)]
     const moves = [yield* move(u1, u2), yield* move(u2, u1), yield* move(u1, u3)]

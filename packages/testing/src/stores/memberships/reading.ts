@@ -412,6 +412,7 @@ export const expectEndCounts = (
     total: endDates.length,
     active: count((endDate) => endDate > at),
     overdue: 0,
+    paused: 0,
     expired: count((endDate) => endDate <= at),
     endsToday: count((endDate) => dayTextOf(endDate) === dayTextOf(at)),
     endsIn7Days: count((endDate) => endDate > at && endDate < at + 7 * dayMillis),

@@ -26,7 +26,7 @@ import fc from "fast-check"
 import * as Fixture from "../../support/fixtures.ts"
 import { HostTransaction, type StoreTests, undone } from "../declare.ts"
 import { claimedTypes, deliveriesOf } from "../outbox/steps.ts"
-import { addWebhook, expectFailure, outcomeOf, times, together } from "../steps.ts"
+import { addWebhook, expectFailure, outcomeOf, times, together, eventOfGrant } from "../steps.ts"
 import { datingChanges, everything, gold, observe } from "./every-change.ts"
 import { nowhere, prepared } from "./every-change.ts"
 
@@ -363,7 +363,7 @@ interface Step {
 const grant = (userId: UserId, endDate: EndDate): Step => ({
   users: [userId],
   endDate,
-  make: (store) => store.grant({ ...change(p1), userId, endDate }),
+  make: (store) => Effect.map(store.grant({ ...change(p1), userId, endDate }), eventOfGrant),
 })
 
 const extend = (userId: UserId, endDate: EndDate, mode: BulkMode): Step => ({
