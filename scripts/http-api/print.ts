@@ -144,6 +144,7 @@ const ownFailures = new Map([
   ["InvalidEndDate", "invalidEndDate"],
   ["InvalidLines", "linesFailure"],
   ["EndDateConflict", "endDateConflict"],
+  ["StateConflict", "stateConflict"],
 ])
 
 const failureOf = (tag: string): string => ownFailures.get(tag) ?? `failure(${quoted(tag)})`
@@ -238,6 +239,7 @@ const shared = [
   "paged",
   "projectFailures",
   "readOn",
+  "stateConflict",
   "success",
   "uuid",
   "withoutKey",

@@ -1161,6 +1161,7 @@ export interface Problems {
   readonly STATE_CONFLICT: {
     readonly error_code: "STATE_CONFLICT"
     readonly message: string
+    readonly current_state: "active" | "paused" | "expired"
   }
   readonly UNAUTHORIZED: {
     readonly error_code: "UNAUTHORIZED"

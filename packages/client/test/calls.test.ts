@@ -23,7 +23,13 @@ it("memberships are extended, and read one by one and as a list", () =>
     const metadata = { plan: "gold" }
     expect((await memberships.extend({ ...member, extend })).data).toEqual({ new_end_date: extend })
     await memberships.update({ ...member, metadata })
-    const instant = { through: null, kept_day: null, grace_until: null }
+    const instant = {
+      through: null,
+      kept_day: null,
+      grace_until: null,
+      paused_at: null,
+      resumes_at: null,
+    }
     const active = { user_id: "1001", end_date: extend, ...instant, state: "active", metadata }
     const expired = { end_date: ended, ...instant, state: "expired", metadata: {} }
     expect((await memberships.get(member)).data).toEqual(active)

@@ -589,7 +589,7 @@ const membershipUpdate = input(membershipPath, updateFields)
 
 /**
  * How long a membership is paused.
- * @example { "through": "2099-01-31" }
+ * @example { "reason": "In hospital" }
  */
 const pause = chosenBy(
   ["through"],

@@ -272,7 +272,6 @@ export const untilFields = {
   /**
    * When the pause ends by itself, at most two years ahead: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ.
    * Without it and `through`, the membership is paused until it is resumed.
-   * @example "2099-01-01T00:00:00.000Z"
    */
   until: Setting.optional(dateSetting),
   ...reasonFields,

@@ -11,7 +11,7 @@ import { type ApiErrorOf, type ApiErrorTag, apiErrors } from "../api/errors.ts"
 import { InvalidInput } from "../base/errors.ts"
 import { instantPattern } from "../base/time.ts"
 import { EndDate, EndDateNotInFuture, InvalidEndDate } from "../memberships/end-date.ts"
-import { UserId, userIdPattern } from "../memberships/membership.ts"
+import { UserId, membershipStates, userIdPattern } from "../memberships/membership.ts"
 import {
   maxMetadata,
   metadataFormat,
@@ -143,6 +143,11 @@ export const invalidEndDate = Schema.Struct({
 /** The response to another end date than the expected one. */
 export const endDateConflict = failure("EndDateConflict", {
   current_end_date: Schema.NullOr(instant),
+})
+
+/** The response about a membership in another state than the change needs. */
+export const stateConflict = failure("StateConflict", {
+  current_state: Schema.Literals(membershipStates),
 })
 
 /** The response to invalid lines in a body. */

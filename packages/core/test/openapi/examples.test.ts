@@ -85,18 +85,21 @@ const seed = async ({ apiKeys, events, memberships, webhooks }: Tenure) => {
 
 /** Runs a test on its own server. */
 const onServer = async (
-  use: (url: string, seeded: Awaited<ReturnType<typeof seed>>) => unknown,
+  use: (url: string, seeded: Awaited<ReturnType<typeof seed>>, tenure: Tenure) => unknown,
 ) => {
   const tenure = await createTenure({ stores: memory(), transport })
   const server = await serve(tenure)
-  await use(server.url, await seed(tenure))
+  await use(server.url, await seed(tenure), tenure)
   await server.close()
   await tenure.close()
 }
 
 it.each(operations)("of $operationId", (operation) =>
-  onServer(async (url, { ids, token }) => {
+  onServer(async (url, { ids, token }, { memberships }) => {
     const { path, ...request } = requestOf(operation, ids, token)
+    if (operation.operationId === "memberships.resume") {
+      await memberships.pause({ projectId: "demo", userId: "1001" })
+    }
     const response = await fetch(url + path, request)
     const text = await response.text()
     expect([response.status, text]).toEqual([200, text])

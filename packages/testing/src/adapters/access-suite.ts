@@ -360,6 +360,8 @@ interface Expectation {
   readonly body?: object
   /** The body's type, if it is not JSON. */
   readonly type?: typeof asLines
+  /** Whether it needs a paused membership. */
+  readonly isPaused?: boolean
   /** The expected result with permission: `"OK"` (default) or an error code. */
   readonly answer?: string
   /**
@@ -391,7 +393,7 @@ const expectations: { readonly [Of in Operation]: Expectation } = {
   "memberships.update": { least: "operator", body: { metadata: { plan: "gold" } } },
   "memberships.move": { least: "operator", body: { to: "1002" } },
   "memberships.pause": { least: "operator", body: {} },
-  "memberships.resume": { least: "operator", body: {} },
+  "memberships.resume": { least: "operator", body: {}, isPaused: true },
   "memberships.end": { least: "operator" },
   "memberships.list": { least: "client" },
   "memberships.get": { least: "client" },
@@ -466,19 +468,22 @@ const expectedOf = (operation: Operation, sender: Sender, projectId: string): st
   return sender.projects.includes(projectId) ? answer : "PROJECT_NOT_FOUND"
 }
 
-/** Sends a request as a sender, in projects whose memberships an operation may have removed before. */
+/** Sends a request as a sender, in projects whose memberships an operation may have removed or paused before. */
 const codeFor = async (
   { call, tenure }: Fixture,
   sender: Sender,
   operation: Operation,
   path: string,
 ): Promise<unknown> => {
+  const { body, isPaused, type } = expectations[operation]
   for (const projectId of ["p1", "p2"]) {
+    const member = { projectId, userId: "1001" }
     await tenure.memberships.createProject(projectId)
-    await tenure.memberships.grant({ projectId, userId: "1001", endDate: extend })
+    const { state } = await tenure.memberships.grant({ ...member, endDate: extend })
+    if (state === "paused") await tenure.memberships.resume(member)
+    if (isPaused === true) await tenure.memberships.pause(member)
   }
   const { token } = await tenure.apiKeys.issue(sender)
-  const { body, type } = expectations[operation]
   return codeOf(await call(routes[operation].method, path, { token, body, headers: { ...type } }))
 }
 
