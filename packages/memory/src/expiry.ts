@@ -35,25 +35,30 @@ export const makeMemoryExpiryStore = (state: State): ExpiryStore => {
     { action, endDate, event: draft }: Announcement,
     now: Moment,
   ): Event => {
+    const metadata = metadataOf(project.members, userId)
+    if (action === "resumed") {
+      // The date was changed and recorded when the pause ended.
+      const sequence = project.members.own(userId)?.order ?? project.members.changes()
+      const resumed = completeEvent(draft, sequence, metadata)
+      publish(state, project, resumed, now)
+      return resumed
+    }
     // The announcement takes a sequence number, as a change to the member does, but leaves the date to bulk extensions.
     project.members.countChange()
-    const metadata = metadataOf(project.members, userId)
     const event = completeEvent(draft, project.members.changes(), metadata)
-    // The row that a pause has ended was added when it ended.
-    if (action !== "resumed")
-      addRow(project.history, {
-        projectId: project.id,
-        userId,
-        action,
-        subject: undefined,
-        origin: hostOrigin,
-        reason: undefined,
-        from: endDate,
-        to: endDate,
-        by: undefined,
-        changes: [],
-        at: now.unix,
-      })
+    addRow(project.history, {
+      projectId: project.id,
+      userId,
+      action,
+      subject: undefined,
+      origin: hostOrigin,
+      reason: undefined,
+      from: endDate,
+      to: endDate,
+      by: undefined,
+      changes: [],
+      at: now.unix,
+    })
     publish(state, project, event, now)
     return event
   }
@@ -69,7 +74,9 @@ export const makeMemoryExpiryStore = (state: State): ExpiryStore => {
     const endDate = project.members.get(userId)
     const watched = project.members.watched(userId)
     const origin = project.members.dateOrigin(userId)
-    if (endDate === undefined || watched === undefined || origin === undefined) return undefined
+    const own = project.members.own(userId)
+    if (endDate === undefined || origin === undefined) return undefined
+    if (watched === undefined || own === undefined) return undefined
     if (isLongOver(member, watched, endDate)) return undefined
     const { announced } = watched
     const {
@@ -78,7 +85,17 @@ export const makeMemoryExpiryStore = (state: State): ExpiryStore => {
       settings: { grace },
     } = project
     const pause = watched.pause ?? watched.endedPause
-    const candidate = { projectId, userId, endDate, grace, graceSetAt, ...origin, announced, pause }
+    const candidate = {
+      projectId,
+      userId,
+      // Later bulk extensions apply to the date in the event about a pause.
+      endDate: watched.endedPause === undefined ? endDate : own.endDate,
+      grace,
+      graceSetAt,
+      ...origin,
+      announced,
+      pause,
+    }
     const { alarm, announcement } = decide(candidate, now.unix)
     state.alarms.set(project, userId, alarm)
     if (announcement === undefined) return undefined

@@ -239,7 +239,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
   const nameOf = (keyId: ApiKeyId | undefined): string | undefined =>
     keyId && state.keys.get(keyId)?.name
 
-  /** Returns the project with an id, after pauses that are over were ended. */
+  /** Returns a project after ending its pauses in time. */
   const currentProject = (projectId: ProjectId, now: Moment): Project | undefined => {
     const project = state.projects.get(projectId)
     if (project !== undefined) endPauses(state, project, now.unix)

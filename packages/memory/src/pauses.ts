@@ -6,8 +6,8 @@ import type { Project } from "./projects.ts"
 import type { State } from "./state.ts"
 
 /**
- * Ends the pauses that are over at an instant, in milliseconds since the epoch. Called before members are read or changed.
- * A sweep announces it.
+ * Ends pauses at an instant, in milliseconds since the epoch, if they are over by then. Called before members are read
+ * or changed. A sweep announces it.
  */
 export const endPauses = (
   { alarms }: Pick<State, "alarms">,

@@ -55,9 +55,9 @@ export interface Watched {
   alarm: number | undefined
   /** As JSON. */
   metadata: string
-  /** The pause the member is in; one that is over, until `endPauses` is called. */
+  /** The current pause, or one already over until `endPauses` is called. */
   pause: Pause | undefined
-  /** A pause that has ended by itself, and was not announced. */
+  /** A pause ended by itself, and not announced. */
   endedPause: Pause | undefined
 }
 
@@ -78,6 +78,8 @@ export interface Members {
   readonly countChange: () => void
   /** Returns a member's current end date, or `undefined` if the user is no member. */
   readonly get: (userId: UserId) => EndDate | undefined
+  /** Returns a member's own end date, and its sequence number. */
+  readonly own: (userId: UserId) => Pick<Member, "endDate" | "order"> | undefined
   /** Returns how a member's current end date was given. */
   readonly form: (userId: UserId) => DateForm
   /** Sets a member's end date, alone or with others. */
@@ -99,18 +101,18 @@ export interface Members {
   readonly pause: (userId: UserId, pause: Pause) => void
   /** Ends a member's pause at an instant, in milliseconds since the epoch. Returns the end date before. */
   readonly resume: (userId: UserId, at: number, dateSetAt: number) => EndDate | undefined
-  /** Returns the members whose pauses are over at an instant, and since when, in that order. */
+  /** Returns the members with a pause over at an instant, and since when, in order. */
   readonly pausesOver: (
     at: number,
   ) => ReadonlyArray<{ readonly userId: UserId; readonly until: number }>
   /** Returns how many members are paused. */
   readonly paused: () => number
   /**
-   * Iterates over the end dates of members who are not paused, or those after one more bulk extension. Later changes of the
+   * Iterates over the unpaused members' end dates, or over these after one more bulk extension. Later changes of the
    * members are not counted, or only some of them.
    */
   readonly endDates: (change: BulkChange | undefined) => Iterable<EndDate>
-  /** Returns the members who are not paused and whose end date passes a test, in no particular order. */
+  /** Returns the unpaused members with an end date that passes a test, in no particular order. */
   readonly select: (test: (endDate: EndDate) => boolean) => ReadonlyArray<DatedMembership>
   /** Tells what another log would make of the end dates. Memberships that end after an instant are active. */
   readonly preview: (
@@ -239,6 +241,7 @@ const makeMembers = (): Members => {
       }
       return selected
     },
+    own: (userId) => members.get(userId),
     form: (userId) => {
       const member = members.get(userId)
       return member === undefined ? instantForm : effectiveForm(composed, member)
@@ -318,7 +321,7 @@ const makeMembers = (): Members => {
         if (!isPaused && endDate <= activeAfter && wouldEnd > activeAfter) counts.reactivated++
         if (wouldEnd === lastEndDate && endDate < lastEndDate) counts.capped++
         if (endDate === lastEndDate && wouldEnd < lastEndDate) counts.lifetimesEnded++
-        // Those who were told stay expired in silence. In a pause, nobody is told.
+        // Members told before stay expired in silence. In a pause, nobody is told.
         const isSilent =
           isPaused ||
           (Math.max(endDate, wouldEnd) <= activeAfter && member.announced?.lead === expiredLead)

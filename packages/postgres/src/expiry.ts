@@ -67,7 +67,7 @@ const columns = (schema: string): string => `
   ${millisOf("m.end_date")} AS own_date, m.seq AS own_seq, ${millisOf("m.date_set_at")} AS own_set_at,
   (m.set_with_others_at = m.date_set_at) IS TRUE AS set_with_others, m.seq < p.bulk_seq AS follows_bulk,
   p.grace_seconds, ${millisOf("p.grace_set_at")} AS grace_set_at,
-  ${millisOf("coalesce(m.paused_at, m.resumes_at)")} AS paused_at, ${millisOf("m.resumes_at")} AS resumes_at,
+  ${millisOf("m.paused_at")} AS paused_at, ${millisOf("m.resumes_at")} AS resumes_at,
   m.xmin::text AS version, ${millisOf("statement_timestamp()")} AS now`
 
 /**
@@ -207,8 +207,9 @@ interface DueRow extends Pick<SettingsRow, "grace_seconds"> {
   readonly own_set_at: Integer
   readonly set_with_others: boolean
   readonly grace_set_at: Integer | null
-  /** When its pause began, also if that is over, and was not announced. */
+  /** When its pause began; NULL if the time paused is part of the own date. */
   readonly paused_at: Integer | null
+  /** When its pause ends, or has ended without an announcement. */
   readonly resumes_at: Integer | null
   /** Whether there was a bulk extension since then. */
   readonly follows_bulk: boolean
@@ -238,10 +239,11 @@ const toCandidate = (
 ): DueMembership => ({
   projectId: ProjectId(project_id),
   userId: UserId(user_id),
-  endDate: EndDate(Number(end_date)),
+  // If the own date has the time paused already, it is the one to publish.
+  endDate: EndDate(Number(paused_at === null && resumes_at !== null ? own_date : end_date)),
   grace: toGrace({ grace_seconds }),
   graceSetAt: toMillis(grace_set_at),
-  pause: toPause({ paused_at, resumes_at }),
+  pause: toPause({ paused_at: paused_at ?? resumes_at, resumes_at }),
   ...dateOrigin(log, {
     endDate: EndDate(Number(own_date)),
     order: Number(own_seq),

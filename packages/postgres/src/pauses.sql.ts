@@ -20,15 +20,15 @@ import {
 } from "./sql/clauses.ts"
 import { bigintParam, instantParam, millisOf } from "./sql/values.ts"
 
-/** An expression for when a membership `m` ends, with the form of that, from its locked project `p`. */
+/** Expressions for the end date of a membership `m` in a locked project `p`, and for its form. */
 const current = (schema: string) => ({
   endDate: effectiveDateLocked(schema),
   ...effectiveFormLocked(schema),
 })
 
 /**
- * The common table expression `placed`: the request, if the membership is as it demands. The membership is locked, and so
- * is its project.
+ * The common table expression `placed`: the request, if the membership is as it demands. Locks the membership, after its
+ * project.
  *
  * @param condition - on the membership `m` and the end date, `$11`
  */
@@ -61,8 +61,8 @@ const returned = `
     a.end_date AS from_date, m.metadata`
 
 /**
- * Assignments that make the end date with the time paused the own date of a membership `m`, if it is not yet, and take the
- * next number for the change.
+ * Assignments that make the end date with the time paused the own date of a membership `m`, unless it is already, with the
+ * next number.
  *
  * @param row - the name of a row with the end date and its form, and the columns that `nextSeq` needs
  */
@@ -71,28 +71,24 @@ const addTimePaused = (schema: string, row: string): string => {
     end_date: `${row}.end_date`,
     in_days: `${row}.in_days`,
     kept_day: `${row}.kept_day`,
-    seq: "taken.seq",
+    seq: nextSeq(schema, lastSeq, row),
     ending_generation: `${schema}.next_ending_generation(m.ending_generation, ${row}.bulk_seq)`,
     ending_lower_bound: `${schema}.next_ending_lower_bound(m.ending_generation, m.ending_lower_bound, ${row}.bulk_seq, ${row}.end_date)`,
   }
-  return `(${Object.keys(added).join(", ")}, dateless_seq, date_set_at) = (
-          SELECT ${Object.entries(added)
-            .map(
-              ([column, value]) =>
-                `CASE WHEN m.paused_at IS NULL THEN m.${column} ELSE ${value} END`,
-            )
-            .join(", ")},
-                 CASE WHEN m.paused_at IS NULL THEN taken.seq ELSE m.dateless_seq END,
-                 CASE WHEN m.paused_at < m.resumes_at THEN m.resumes_at ELSE m.date_set_at END
-          FROM (SELECT ${nextSeq(schema, lastSeq, row)} AS seq OFFSET 0) taken
-        )`
+  return [
+    ...Object.entries(added).map(
+      ([column, value]) =>
+        `${column} = CASE WHEN m.paused_at IS NULL THEN m.${column} ELSE ${value} END`,
+    ),
+    "date_set_at = CASE WHEN m.paused_at < m.resumes_at THEN m.resumes_at ELSE m.date_set_at END",
+  ].join(",\n        ")
 }
 
 /**
  * Pauses a membership until `$12`, or until it is resumed if that is NULL. Returns one row with the number of deliveries
  * if the membership has the end date `$11` and is not paused.
  *
- * A pause that is over, and was not announced, becomes part of the end date.
+ * The time of an earlier pause, already over but not announced, becomes part of the end date.
  */
 export const pauseMembership = (schema: string, idempotency: KeyClause): string => `
   WITH ${requested},
@@ -100,6 +96,7 @@ export const pauseMembership = (schema: string, idempotency: KeyClause): string 
   changed AS (
     UPDATE ${schema}.memberships m
     SET paused_at = a.at, resumes_at = $12::timestamptz, next_check_at = $12::timestamptz,
+        dateless_seq = CASE WHEN m.paused_at IS NULL THEN ${nextSeq(schema, lastSeq, "a")} ELSE m.dateless_seq END,
         ${addTimePaused(schema, "a")}
     FROM placed a
     WHERE m.project_number = a.project_number AND m.user_id = a.user_id
@@ -114,7 +111,7 @@ export const pauseParams = (pausing: Pausing) => [
 ]
 
 /**
- * Ends a membership's pause, which began at `$12` and was to end at `$13`. Returns one row with the number of deliveries if
+ * Ends a membership's pause from `$12` to `$13`. Returns one row with the number of deliveries if
  * the membership is in this pause, with the end date `$11`.
  */
 export const resumeMembership = (schema: string, idempotency: KeyClause): string => `
@@ -144,8 +141,8 @@ export const resumeParams = (resuming: Resuming) => [
 ]
 
 /**
- * Makes the time paused part of end dates in the project `$1` where pauses are over. It comes before statements that read
- * end dates from an index, or with arrays of bulk extensions.
+ * Makes the time paused part of end dates in the project `$1` after pauses. It comes before statements with end dates
+ * from an index, or with arrays of bulk extensions.
  */
 export const endPauses = (schema: string): string => `
   WITH turned AS MATERIALIZED (
@@ -160,9 +157,10 @@ export const endPauses = (schema: string): string => `
 `
 
 /**
- * Publishes that pauses have ended, of memberships that have not changed since they were read, still have the end dates
- * that were decided by, and are not locked. Makes the time paused part of these dates, and audits that. Returns
- * the positions, from 1, and sequences, and the number of deliveries.
+ * Publishes the end of pauses, for memberships without a change since they were read, with the end dates
+ * of the decision, and without a lock. Makes the time paused part of these dates, unless it is already, and audits
+ * it. So the event has the own date, and its number: later bulk extensions apply to it. Returns the
+ * positions, from 1, and sequences, and the number of deliveries.
  */
 export const announceResumptions = (schema: string): string => {
   const { endDate, inDays, keptDay } = current(schema)
@@ -194,7 +192,7 @@ export const announceResumptions = (schema: string): string => {
         ${addTimePaused(schema, "u")}
     FROM unchanged u
     WHERE m.project_number = u.project_number AND m.user_id = u.user_id
-    RETURNING u.*, u.end_date AS to_date, ${lastSeq} AS seq, m.metadata,
+    RETURNING u.*, u.end_date AS to_date, m.seq, m.metadata,
               NULL::text AS request_id, NULL::text AS key_id, NULL::text AS reason
   ),
   added AS (SELECT * FROM resumed WHERE is_added),

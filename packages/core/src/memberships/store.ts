@@ -624,8 +624,9 @@ export interface ExpiryStore {
    * step, if the membership still has the end date and the last announcement the decision was based on.
    * The step stores the next check, the announcement, an audit row from and to the end date, the event
    * with a sequence as for a membership change, and a delivery for each webhook. If the announcement is
-   * that a pause has ended, the member is resumed in the same step, and the row is from the date that
-   * stood; the last announcement stays. Memberships locked by
+   * that a pause has ended, the member gets the later date as an own date in the same step, unless an
+   * operation before has done so; the row is from the date that stood, the event has the own date and its
+   * sequence, and the last announcement stays. Memberships locked by
    * others are left for the next sweep. A project's feed and audit trail have a sweep's announcements
    * ordered by event id.
    *

@@ -80,7 +80,10 @@ const causeAll = async ({ events, memberships, webhooks }: Tenure): Promise<void
   await memberships.update({ ...member, metadata: { plan: "gold" } })
   await memberships.move({ ...member, to: "1004" })
   await memberships.move({ ...member, userId: "1004", to: member.userId })
-  await memberships.pause({ ...member, until: endDate.replace("2099", String(new Date().getFullYear() + 1)) })
+  await memberships.pause({
+    ...member,
+    until: endDate.replace("2099", String(new Date().getFullYear() + 1)),
+  })
   await memberships.resume(member)
   await memberships.extendAll({ ...inProject, endDate, mode: "neverShorten" })
   const byDays = { ...inProject, by: "P3D", idempotencyKey: "days" }

@@ -214,7 +214,7 @@ export const quickCommit = `quick AS MATERIALIZED (SELECT set_config('synchronou
 const effectiveDate = (schema: string, adjusted: string): string =>
   `${schema}.date_after_pause(${schema}.effective_end_date(m.end_date, m.seq, p.bulk_seq, ${adjusted}), m.paused_at, m.resumes_at)`
 
-/** The assignment for a membership `m` that gets another end date. A pause stays; one that is over adds nothing any more. */
+/** The assignment for a new end date of a membership `m`. A pause stays, but adds nothing any more if it is over. */
 export const updatePausedAt = (schema: string): string =>
   `paused_at = ${schema}.next_paused_at(m.paused_at, m.resumes_at)`
 
