@@ -23,9 +23,9 @@ export const membershipsCurrentIn = (schema: string) => {
     projectNumber: bigint("project_number", { mode: "bigint" }).notNull(),
     /** The user id, as text. */
     userId: text("user_id").notNull(),
-    /** The end date, after all bulk extensions. */
+    /** The end date, after all bulk extensions. In a pause, the date that stands. */
     endDate: timestamp("end_date", { withTimezone: true }).notNull(),
-    /** Whether the end date, with the grace of the project, is later than the beginning of the transaction. */
+    /** Whether there is no pause, and the end date, with the grace of the project, is later than the beginning of the transaction. */
     isActive: boolean("is_active").notNull(),
     /** The metadata: texts by name; an empty object without any. */
     metadata: jsonb("metadata").$type<Readonly<Record<string, string>>>().notNull(),
@@ -37,6 +37,10 @@ export const membershipsCurrentIn = (schema: string) => {
     timeZone: text("time_zone").notNull(),
     /** For how many seconds memberships of the project are still active after their end dates. */
     graceSeconds: integer("grace_seconds").notNull(),
+    /** When the pause began, if there is one. */
+    pausedAt: timestamp("paused_at", { withTimezone: true }).notNull(),
+    /** When the pause ends by itself. */
+    resumesAt: timestamp("resumes_at", { withTimezone: true }).notNull(),
   }).existing()
 }
 

@@ -12,9 +12,9 @@ export interface MembershipsCurrent {
   readonly project_number: ReadOnly<string>
   /** The user id, as text. */
   readonly user_id: ReadOnly<string>
-  /** The end date, after all bulk extensions. */
+  /** The end date, after all bulk extensions. In a pause, the date that stands. */
   readonly end_date: ReadOnly<Date>
-  /** Whether the end date, with the grace of the project, is later than the beginning of the transaction. */
+  /** Whether there is no pause, and the end date, with the grace of the project, is later than the beginning of the transaction. */
   readonly is_active: ReadOnly<boolean>
   /** The metadata: texts by name; an empty object without any. */
   readonly metadata: ReadOnly<Readonly<Record<string, string>>>
@@ -26,6 +26,10 @@ export interface MembershipsCurrent {
   readonly time_zone: ReadOnly<string>
   /** For how many seconds memberships of the project are still active after their end dates. */
   readonly grace_seconds: ReadOnly<number>
+  /** When the pause began, if there is one. */
+  readonly paused_at: ReadOnly<Date>
+  /** When the pause ends by itself. */
+  readonly resumes_at: ReadOnly<Date>
 }
 
 /**

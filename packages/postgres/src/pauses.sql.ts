@@ -153,7 +153,7 @@ export const endPauses = (schema: string): string => `
     )
     RETURNING p.number, p.seq
   )
-  SELECT ${schema}.end_pauses(number, seq) FROM turned
+  SELECT ${schema}.end_pauses(number, seq)::text AS ended FROM turned
 `
 
 /**

@@ -34,12 +34,12 @@ import {
 import { migrate } from "../src/index.ts"
 import { listMemberships, listMembershipsWithPrefix } from "../src/memberships.sql.ts"
 import { backlog, findEvent, listAttempted, listDeliveries } from "../src/outbox.sql.ts"
+import { endPauses } from "../src/pauses.sql.ts"
 import { replayMany, replayManyParams, replayOne } from "../src/replays.ts"
 import { deleteOldEvents, deleteOldFailedDeliveries } from "../src/retention.ts"
 import { withAndWithoutKey } from "../src/sql/clauses.ts"
 import {
   daysParam,
-  flagParam,
   instantParam,
   integerParam,
   textParam,
@@ -214,9 +214,9 @@ const searching = [undefined, "20000.0"].flatMap((after): ReadonlyArray<Read> =>
   ]
 })
 
-const listingMembers = [undefined, false].flatMap((isActive) =>
+const listingMembers = [undefined, "expired"].flatMap((state) =>
   ["", "5"].flatMap((after): ReadonlyArray<Read> => {
-    const page = [textParam("x3"), textParam(after), integerParam(10), flagParam(isActive)]
+    const page = [textParam("x3"), textParam(after), integerParam(10), textParam(state)]
     // When they have ended.
     const params = [...page, instantParam(Date.now() + 3_600_000)]
     return [
@@ -259,6 +259,7 @@ const reading: Readonly<Record<string, ReadonlyArray<Read>>> = {
   ],
   "searches the audit trail": searching,
   "lists memberships": listingMembers,
+  "ends pauses, of which none is over": [[endPauses(name), [textParam("x3")], few]],
   // Each is locked, with its project.
   "looks for ends to announce, however many have come": [
     [findDue(name), findDueParams(5), 2 * few],

@@ -709,11 +709,12 @@ export const parseBulkAnswer = (
   }
 }
 
+const numberOf = (text = "-"): number | undefined => (text === "-" ? undefined : Number(text))
+
 /** Parses text from `formatGrantAnswer`. */
 export const parseGrantAnswer = (
   answer: string,
 ): Pick<GrantAnswer, "at" | "isLeft"> & Omit<Membership, "projectId" | "userId"> => {
-  const numberOf = (text = "-") => (text === "-" ? undefined : Number(text))
   // Metadata may have spaces.
   const [at, endDate, unit, keptDay, zone = utc, grace = "0", since, until, outcome, ...metadata] =
     answer.split(" ")

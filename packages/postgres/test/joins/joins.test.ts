@@ -300,6 +300,8 @@ describe("the declarations", () => {
         keptDay: null,
         timeZone: "UTC",
         graceSeconds: 0,
+        pausedAt: null,
+        resumesAt: null,
       })
       for (const query of queries) await expectLittle(query, 2)
       expect(queries.length).toBeGreaterThanOrEqual(4)
