@@ -209,7 +209,7 @@ export interface EndAnnouncement extends LastAnnouncement {
 }
 
 /** The announcement that a pause has ended by itself. */
-export interface ResumptionAnnouncement {
+interface ResumptionAnnouncement {
   readonly action: Extract<MembershipAction, "resumed">
   /** The end date after the pause. */
   readonly endDate: EndDate
