@@ -38,15 +38,19 @@ export const deeds: Readonly<Record<AuditRow["action"], string>> = {
   key_revoked: "Key revoked",
 }
 
-/** The old and new end date; an announcement changes none. */
-export const Dates = ({ of: { from, to } }: { readonly of: MembershipChange | AuditRow }) => (
+/** The old and new end date; an announcement changes none, and a pause keeps it. */
+export const Dates = ({
+  of: { action, from, to },
+}: {
+  readonly of: MembershipChange | AuditRow
+}) => (
   <>
     {from !== null && from !== to && (
       <>
         from <Time iso={from} />{" "}
       </>
     )}
-    {to !== null && (
+    {to !== null && action !== "paused" && (
       <>
         to <Time iso={to} />
       </>

@@ -102,6 +102,11 @@ const Counts = (props: {
           <Change from={of.ends_in_7_days} to={then?.ends_in_7_days} />
         </a>
       </Figure>
+      {of.paused > 0 && (
+        <Figure name="Paused">
+          <a href={toMembers(project, "paused")}>{of.paused.toLocaleString("en")}</a>
+        </Figure>
+      )}
       <Figure name="Expired">
         <a href={toMembers(project, "expired")}>
           <Change from={of.expired} to={then?.expired} />

@@ -230,21 +230,25 @@ const ways = {
   P1Y: "+1 year",
   time: "Exact time",
   life: "For life",
+  open: "Until resumed",
 }
 
 type Way = keyof typeof ways
 
 const durationIn = (way: string) => (way.startsWith("P") ? way : undefined)
 
-/** The ways to set an end, to lengthen it, and to grant one. */
+/** The ways to set an end, to lengthen it, to grant one, and to pause. */
 export const waysTo = {
   set: ["day", "time"],
   extend: ["day", "P1M", "P3M", "P1Y", "time"],
   grant: ["day", "time", "life"],
+  pause: ["day", "time", "open"],
 } satisfies Record<string, ReadonlyArray<Way>>
 
 /** A new end, in one of several ways. */
 export const EndFields = (props: {
+  /** What ends; by default, a membership. */
+  readonly label?: string
   readonly ways: ReadonlyArray<Way>
   readonly zone: string
   /** The present end. */
@@ -254,7 +258,7 @@ export const EndFields = (props: {
   const [way, setWay] = useState<Way>("day")
   return (
     <>
-      <div class="steps" role="radiogroup" aria-label="New end">
+      <div class="steps" role="radiogroup" aria-label={props.label ?? "New end"}>
         {props.ways.map((one) => (
           <label key={one}>
             <input

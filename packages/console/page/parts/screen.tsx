@@ -76,7 +76,7 @@ export const toTab = (project: string, tab: Tab): string =>
 /** Returns the address for members in a state. */
 export const toMembers = (
   project: string,
-  kind: "active" | "overdue" | "soon" | "expired",
+  kind: "active" | "overdue" | "soon" | "paused" | "expired",
 ): string => `${to("projects", project, "members")}?${kind}`
 
 /** A screen in a project: a part or, with a title, an object in a part. */

@@ -119,7 +119,7 @@ export const Ago = ({ iso }: { readonly iso: string }) =>
 
 const tones = {
   good: ["active", "delivered", "enabled", "succeeded"],
-  wait: ["waiting"],
+  wait: ["waiting", "paused"],
   warn: ["ends soon", "refused"],
   bad: ["failing", "given up", "disabled", "unreadable secret", "failed"],
   rest: ["expired", "cancelled", "revoked", "ended"],
@@ -133,10 +133,16 @@ export const State = ({ of }: { readonly of: string }) => (
   <span class={`state ${toneOf(of)}`}>{of}</span>
 )
 
-/** A membership's state, and until when its grace lasts. */
+/** A membership's state, and until when its pause or its grace lasts. */
 export const MemberState = ({ of }: { readonly of: Membership }) => (
   <>
     <State of={of.state} />
+    {of.resumes_at !== null && (
+      <small>
+        {" "}
+        until <Time iso={of.resumes_at} />
+      </small>
+    )}
     {of.grace_until !== null && (
       <small>
         {" "}

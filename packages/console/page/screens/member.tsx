@@ -8,8 +8,8 @@ import { useMay, useSees } from "../lib/identity.ts"
 import { previewOf } from "../lib/webhooks.ts"
 import { Action, givenOf, textOf } from "../parts/action.tsx"
 import { Author, Dates, deeds } from "../parts/audit.tsx"
-import { Distance } from "../parts/distance.tsx"
-import { EndFields, ReasonField, extensionIn, grantIn, waysTo } from "../parts/fields.tsx"
+import { Distance, Left } from "../parts/distance.tsx"
+import { EndFields, ReasonField, dateOf, extensionIn, grantIn, waysTo } from "../parts/fields.tsx"
 import { Loaded, Paged, useLoad, usePages } from "../parts/load.tsx"
 import { useProject } from "../parts/project.tsx"
 import { ProjectScreen, ShortId } from "../parts/screen.tsx"
@@ -19,6 +19,7 @@ import {
   End as EndOf,
   Facts,
   MemberState,
+  State,
   Time,
   dayText,
   utcOf,
@@ -56,7 +57,8 @@ const Extend = (
     })
   /** Says when it ends, with its last day if it has one. */
   const endsAt = (fields: FormData, next: string): string => {
-    const until = `until ${utcOf(next, true)} UTC`
+    const pause = of.paused_at === null ? "" : " plus the pause"
+    const until = `until ${utcOf(next, true)} UTC${pause}`
     const isDay = fields.has("through") || (of.through !== null && !fields.has("end"))
     return isDay ? `through ${dayText(dayIn(zone, Date.parse(next) - 1))} (${until})` : until
   }
@@ -83,7 +85,7 @@ const Extend = (
       onDone={props.onDone}
     >
       <p class="dim">
-        Now: <Until of={of} zone={zone} />, <Ago iso={end} />.
+        Now: <Until of={of} zone={zone} />, <Left of={of} />.
       </p>
       <EndFields ways={waysTo.extend} zone={zone} from={end} />
       <ReasonField />
@@ -107,6 +109,42 @@ const Grant = (props: Props & { readonly label: string; readonly zone: string })
     onDone={props.onDone}
   >
     <EndFields ways={waysTo.grant} zone={props.zone} />
+    <ReasonField />
+  </Action>
+)
+
+const Pause = ({ member, onDone, zone }: Props & { readonly zone: string }) => (
+  <Action
+    label="Pause"
+    title={`Pause the membership of ${member.user_id}`}
+    run={async (fields) => {
+      await api.memberships.pause({
+        ...member,
+        through: givenOf(fields, "through"),
+        until: dateOf(fields, "end"),
+        reason: givenOf(fields, "reason"),
+      })
+      return { message: "The membership is paused." }
+    }}
+    onDone={onDone}
+  >
+    <p>The membership is not active meanwhile, and keeps the time that is left.</p>
+    <EndFields label="End of the pause" ways={waysTo.pause} zone={zone} />
+    <ReasonField />
+  </Action>
+)
+
+const Resume = ({ member, onDone }: Props) => (
+  <Action
+    label="Resume"
+    title={`Resume the membership of ${member.user_id}`}
+    run={async (fields) => {
+      await api.memberships.resume({ ...member, reason: givenOf(fields, "reason") })
+      return { message: "The membership is resumed." }
+    }}
+    onDone={onDone}
+  >
+    <p>The membership goes on at once, with the time that was left.</p>
     <ReasonField />
   </Action>
 )
@@ -199,25 +237,46 @@ const History = (props: {
   )
 }
 
+/** The word before an end in UTC. */
+const endWord = ({ grace_until, state }: Membership): string => {
+  if (state === "paused") return "end date "
+  return state === "active" && grace_until === null ? "ends " : "ended "
+}
+
 /** Until when somebody is a member. */
 const Standing = ({ of, zone }: { readonly of: Membership | null; readonly zone: string }) =>
   of === null ? (
     <span>no member</span>
   ) : (
     <>
-      <MemberState of={of} />
+      {of.paused_at === null ? (
+        <MemberState of={of} />
+      ) : (
+        <>
+          <State of={of.state} />
+          <span>
+            since <Time iso={of.paused_at} />
+            {of.resumes_at !== null && (
+              <>
+                {" "}
+                until <Time iso={of.resumes_at} />
+              </>
+            )}{" "}
+            UTC
+          </span>
+        </>
+      )}
       {of.end_date === null ? (
         <span>for life</span>
       ) : (
         <>
           <span>
-            {of.through === null &&
-              (of.state === "active" && of.grace_until === null ? "ends " : "ended ")}
+            {of.through === null && endWord(of)}
             <Until of={of} zone={zone} />
           </span>
           <span>
-            <Distance iso={of.end_date} />
-            <Ago iso={of.end_date} />
+            <Distance of={of} />
+            <Left of={of} />
           </span>
         </>
       )}
@@ -366,6 +425,11 @@ export const MemberScreen = ({
               onDone={onDone}
             />
           )}
+          {mayChange &&
+            value?.state === "active" &&
+            value.grace_until === null &&
+            zone !== undefined && <Pause member={member} zone={zone} onDone={onDone} />}
+          {mayChange && value?.state === "paused" && <Resume member={member} onDone={onDone} />}
           {mayChange && value && <End member={member} onDone={onDone} />}
         </>
       }

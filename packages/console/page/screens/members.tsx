@@ -8,7 +8,7 @@ import { useMay } from "../lib/identity.ts"
 import { userId } from "../lib/ids.ts"
 import { go, kindAsked, to } from "../lib/route.ts"
 import { Action, givenOf, textOf } from "../parts/action.tsx"
-import { Distance, soonDays } from "../parts/distance.tsx"
+import { Distance, Left, soonDays } from "../parts/distance.tsx"
 import { useEnds } from "../parts/ends.tsx"
 import {
   EndFields,
@@ -21,7 +21,7 @@ import {
 import { Paged, Problem, usePages, useSettled } from "../parts/load.tsx"
 import { useProject } from "../parts/project.tsx"
 import { Empty, ProjectScreen, Table } from "../parts/screen.tsx"
-import { Ago, End, MemberState, lastDate } from "../parts/text.tsx"
+import { End, MemberState, lastDate } from "../parts/text.tsx"
 
 const pageSize = 100
 
@@ -29,7 +29,7 @@ const typingPause = 200
 
 const dayMillis = 86_400_000
 
-const chips = ["All", "Active", "Overdue", "Ends in 7 days", "Expired"] as const
+const chips = ["All", "Active", "Overdue", "Ends in 7 days", "Paused", "Expired"] as const
 
 type Chip = (typeof chips)[number]
 
@@ -106,14 +106,15 @@ const inTime = (days: number): string => new Date(now() + days * dayMillis).toIS
 const chipAsked = (kind: string): Chip => {
   if (kind === "soon") return "Ends in 7 days"
   if (kind === "overdue") return "Overdue"
+  if (kind === "paused") return "Paused"
   return kind === "expired" ? "Expired" : "Active"
 }
 
 /** Returns the number of members by kind. */
 const countOf = (chip: Chip, counts: EndCounts): number => {
-  const { active, ends_in_7_days, expired, overdue, total } = counts
+  const { active, ends_in_7_days, expired, overdue, paused, total } = counts
   // Ends before a date include those in grace.
-  const of = { All: total, Active: active, Overdue: overdue, Expired: expired }
+  const of = { All: total, Active: active, Overdue: overdue, Paused: paused, Expired: expired }
   return chip === "Ends in 7 days" ? overdue + ends_in_7_days : of[chip]
 }
 
@@ -125,6 +126,7 @@ const filterOf = ({ chip, order, prefix }: Asked) => {
   if (chip === "Active") {
     return order === "end" ? { ending_before: lastDate } : { state: "active" as const }
   }
+  if (chip === "Paused") return { state: "paused" as const }
   return chip === "Expired" ? { state: "expired" as const } : {}
 }
 
@@ -166,8 +168,8 @@ const Row = ({ of, project }: Props & { readonly of: Membership }) => (
       <End of={of} />
     </td>
     <td class="dim">
-      <Distance iso={endOf(of)} />
-      <Ago iso={endOf(of)} />
+      <Distance of={of} />
+      <Left of={of} />
     </td>
   </tr>
 )
@@ -183,6 +185,7 @@ const Nothing = ({
       Active: "No membership is active.",
       Overdue: "No membership is in grace.",
       "Ends in 7 days": "No membership ends in 7 days.",
+      Paused: "No membership is paused.",
       Expired: "No membership is expired.",
     }
     return <Empty says={says[asked.chip]} />
@@ -260,8 +263,11 @@ export const MembersScreen = ({ project }: Props) => {
       </ProjectScreen>
     )
   }
-  const hasGrace = facts.value.grace !== null
-  const shownChips = chips.filter((one) => one !== "Overdue" || one === chip || hasGrace)
+  const has: Readonly<Partial<Record<Chip, boolean>>> = {
+    Overdue: facts.value.grace !== null,
+    Paused: (ends.value?.paused ?? 0) > 0,
+  }
+  const shownChips = chips.filter((one) => one === chip || has[one] !== false)
   const zoned = { project, zone: facts.value.time_zone }
   return (
     <ProjectScreen project={project} tab="members" actions={mayGrant && <Grant {...zoned} />}>
