@@ -229,6 +229,84 @@ it("has a grace, and says in red who would expire without it", () =>
     await client().projects.delete({ project_id })
   }))
 
+it("pauses a membership, lists it, and resumes it with the time that was left", () =>
+  visit("#/projects", async (page) => {
+    const project_id = "resting"
+    const member = { project_id, user_id: "7006" }
+    const place = "#/projects/resting/members"
+    const { memberships } = client()
+    const sub = page.locator(".sub")
+    const paused = sub.locator(".state", { hasText: "paused" })
+    const end = Date.now() + 100 * 86_400_000
+    const lastDay = new Date(Date.now() + 30 * 86_400_000).toISOString().slice(0, 10)
+    const nextDay = new Date(Date.parse(lastDay) + 86_400_000).toISOString().slice(0, 10)
+    await client().projects.create({ project_id })
+    await memberships.grant({ ...member, end_date: new Date(end).toISOString() })
+    await memberships.grant({ project_id, user_id: "7007", end_date: "2020-01-01T00:00:00.000Z" })
+    await goTo(`${place}/7007`)
+    await button(page, "Extend").waitFor()
+    expect(await button(page, "Pause").count()).toBe(0)
+    await goTo(place)
+    await page.getByRole("button", { name: /^Expired ?1$/ }).waitFor()
+    expect(await page.getByRole("button", { name: /^Paused/ }).count()).toBe(0)
+
+    await goTo(`${place}/7006`)
+    expect(await button(page, "Resume").count()).toBe(0)
+    await press(page, "Pause")
+    await field(page, "through").fill("2099-01-01")
+    await confirm(page, "Pause", "until must be at most two years ahead")
+    await field(page, "through").fill(lastDay)
+    await fill(page, { Reason: "An operation" })
+    await confirm(page, "Pause", "The membership is paused.")
+    await paused.waitFor()
+    await sub.getByText(`until ${nextDay} 00:00`).waitFor()
+    await sub.getByText("3 months left after the pause").waitFor()
+    await page
+      .getByRole("listitem")
+      .filter({ hasText: /^Paused.*An operation/ })
+      .waitFor()
+    expect(await button(page, "Pause").count()).toBe(0)
+    await press(page, "Extend")
+    await field(page, "through").fill("2090-01-31")
+    const would = "through 31 Jan 2090 (until 2090-02-01 00:00:00 UTC plus the pause)"
+    await confirm(page, "Dry run", would)
+    await page.keyboard.press("Escape")
+
+    await goTo("#/projects/resting")
+    await page.locator(".figure", { hasText: "Paused" }).getByRole("link", { name: "1" }).click()
+    await page.getByRole("button", { name: /^Paused ?1$/, pressed: true }).waitFor()
+    await page
+      .getByRole("row", { name: /^7006 paused until .* 3 months left after the pause$/ })
+      .waitFor()
+    await page.getByRole("link", { name: "7006" }).click()
+    await press(page, "Resume")
+    await fill(page, { Reason: "Well again" })
+    await confirm(page, "Resume", "The membership is resumed.")
+    await sub.locator(".state", { hasText: "active" }).waitFor()
+    await page
+      .getByRole("listitem")
+      .filter({ hasText: /^Resumed.*Well again/ })
+      .waitFor()
+    const { end_date } = (await memberships.get(member)).data
+    expect(Date.parse(end_date ?? "")).toBeGreaterThan(end)
+
+    await press(page, "Pause")
+    await choose(page, "Until resumed")
+    await fill(page, { Reason: "A long journey" })
+    await confirm(page, "Pause", "The membership is paused.")
+    await paused.waitFor()
+    expect(await sub.textContent()).toMatch(/since .*end date/)
+    expect(await sub.textContent()).not.toContain("until")
+    await press(page, "Resume")
+    await memberships.resume(member)
+    await inDialog(page, "Resume").click()
+    await page.getByRole("alert").waitFor()
+    await page.keyboard.press("Escape")
+    await goTo(`${place}?paused`)
+    await says(page, "No membership is paused.")
+    await client().projects.delete({ project_id })
+  }))
+
 it("has days in the project's time zone, and months that count by them", () =>
   visit("#/projects", async (page) => {
     const project_id = "zoned"

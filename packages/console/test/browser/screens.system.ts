@@ -87,6 +87,25 @@ const screens: ReadonlyArray<Screen> = [
       await says(page, "It would last")
     },
   ],
+  ["paused", () => `${pool}/members/swimmer-30`, (page) => says(page, "An operation")],
+  ["paused-members", () => `${pool}/members?paused`, (page) => says(page, "swimmer-31")],
+  [
+    "pause",
+    () => `${shop}/members/1055`,
+    async (page) => {
+      await press(page, "Pause")
+      await page.getByLabel("Last day").fill("2030-01-30")
+      await says(page, "through 30 Jan 2030")
+    },
+  ],
+  [
+    "resume",
+    () => `${pool}/members/swimmer-30`,
+    async (page) => {
+      await press(page, "Resume")
+      await says(page, "goes on at once")
+    },
+  ],
   [
     "grant",
     () => `${shop}/members`,

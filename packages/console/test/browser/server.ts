@@ -146,7 +146,7 @@ export const addHistory = async ({ client, receiver }: Server): Promise<string> 
   return data.id
 }
 
-/** Adds five webhooks to a project. Three fail: with 500, with 410, and without an answer. */
+/** Adds five webhooks and two pauses to a project. Three webhooks fail: with 500, with 410, and without an answer. */
 export const addTroubles = async ({ client, receiver }: Server): Promise<ReadonlyArray<string>> => {
   const pool = { project_id: "pool" }
   const paths = ["billing", "broken/crm", "mail", "gone/legacy"]
@@ -156,6 +156,10 @@ export const addTroubles = async ({ client, receiver }: Server): Promise<Readonl
     ids.push((await client.webhooks.create({ ...pool, url })).data.id)
   for (let index = 21; index <= 26; index++)
     await client.memberships.extend({ ...pool, user_id: `swimmer-${index}`, extend_by: "P30D" })
+  const until = new Date(Date.now() + 60 * day).toISOString()
+  const reason = "An operation"
+  await client.memberships.pause({ ...pool, user_id: "swimmer-30", until, reason })
+  await client.memberships.pause({ ...pool, user_id: "swimmer-31", reason })
   return ids
 }
 
