@@ -132,7 +132,8 @@ const Row = (props: { readonly project: string; readonly of: FeedEvent }) => {
   const [isOpen, setOpen] = useState(false)
   const maySee = useSees("operator")
   const user = textOf(of.data, "user_id")
-  const end = textOf(of.data, "end_date")
+  // Beside a pause, it would read as the pause's own end.
+  const end = of.type === "membership.paused" ? null : textOf(of.data, "end_date")
   return (
     <>
       <tr>

@@ -272,6 +272,11 @@ it("pauses a membership, lists it, and resumes it with the time that was left", 
     await confirm(page, "Dry run", would)
     await page.keyboard.press("Escape")
 
+    await goTo("#/projects/resting/events")
+    const event = page.getByRole("row", { name: "membership.paused" })
+    await event.waitFor()
+    expect(await event.textContent()).not.toContain("until")
+
     await goTo("#/projects/resting")
     await page.locator(".figure", { hasText: "Paused" }).getByRole("link", { name: "1" }).click()
     await page.getByRole("button", { name: /^Paused ?1$/, pressed: true }).waitFor()
