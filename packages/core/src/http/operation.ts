@@ -178,10 +178,10 @@ export const makeReader = <O, E>(
   const isInQuery = method === "GET" || method === "DELETE" || declared.lines !== undefined
   const inputs = input.alternatives ?? [input]
   const hasBody = !isInQuery && inputs.some(({ wireNames }) => wireNames.length > 0)
-  const isBodyOptional = inputs.every(
-    ({ fields, needsField }) =>
-      !needsField && Object.values(fields).every(({ isOptional }) => isOptional === true),
-  )
+  // Without a field that chooses another, the first one counts.
+  const [{ fields, needsField } = input] = inputs
+  const isBodyOptional =
+    !needsField && Object.values(fields).every(({ isOptional }) => isOptional === true)
   const strict = isBodyOptional ? optionalObject : jsonObject
   const format = isContract ? objectWith(...input.wireNames) : strict
   const nothing = Setting.object({})
