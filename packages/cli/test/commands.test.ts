@@ -202,6 +202,11 @@ describe("webhooks", () => {
     )
     expect(await run`${replay} --only all`).toMatchObject(refused(2, "Send 1 event to"))
     expect(await print`${replay} --only all --yes`).toBe("1 event is sent again.\n")
+    const cancel = ["webhooks", "cancel", ...about, "--type", "membership.extended"]
+    expect(await print`${cancel} --dry-run`).toMatch(/^\d waiting events? would not be sent\.\n/)
+    expect(await print`${cancel} --since 2001-01-01 --until 2001-01-02 --yes`).toBe(
+      "0 events are not sent any more.\n",
+    )
   })
 
   it("are edited, rotated and deleted", async () => {

@@ -111,6 +111,7 @@ export interface AuditRow {
     | "webhook_disabled"
     | "secret_rotated"
     | "signing_key_added"
+    | "deliveries_cancelled"
     | "project_changed"
     | "secret_shown"
     | "data_shown"
@@ -217,6 +218,11 @@ export interface BulkExtensionUndoing {
     readonly end_date: string | null
     readonly would_end: string | null
   }>
+}
+
+export interface CancelledDeliveries {
+  /** The number of deliveries. */
+  readonly total: number
 }
 
 export interface ChangedProject {
@@ -1515,6 +1521,7 @@ export interface Operations {
           | "webhook_disabled"
           | "secret_rotated"
           | "signing_key_added"
+          | "deliveries_cancelled"
           | "project_changed"
           | "secret_shown"
           | "data_shown"
@@ -1628,6 +1635,7 @@ export interface Operations {
           | "webhook_disabled"
           | "secret_rotated"
           | "signing_key_added"
+          | "deliveries_cancelled"
           | "project_changed"
           | "secret_shown"
           | "data_shown"
@@ -1851,6 +1859,27 @@ export interface Operations {
       },
       options?: CallOptions,
     ) => Promise<Success<ReplayedEvents>>
+
+    /** Cancels what waits for a webhook, except attempts in flight. With several fields, only events that match all of them are cancelled. They are sent again only one by one, by a replay with `event_id`. Needs the role `operator`. `POST /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/cancel` */
+    readonly cancel: (
+      input: {
+        /** The project's id. */
+        readonly project_id: string
+        /** The id of the webhook. */
+        readonly webhook_id: string
+        /** Cancels only deliveries of events of these types, 1 to 100. Default: of all. */
+        readonly types?: ReadonlyArray<string> | undefined
+        /** Cancels only deliveries of events from this time on. */
+        readonly since?: number | string | undefined
+        /** Cancels only deliveries of events before this time, which is after `since`. */
+        readonly until?: number | string | undefined
+        /** Cancels only deliveries of events about this user. */
+        readonly user_id?: string | undefined
+        /** Counts the deliveries without cancelling any. Default: `false`. */
+        readonly dry_run?: boolean | undefined
+      },
+      options?: CallOptions,
+    ) => Promise<Success<CancelledDeliveries>>
   }
 
   readonly events: {
@@ -1990,6 +2019,7 @@ export interface Operations {
           | "webhook_disabled"
           | "secret_rotated"
           | "signing_key_added"
+          | "deliveries_cancelled"
           | "project_changed"
           | "secret_shown"
           | "data_shown"
@@ -2089,6 +2119,8 @@ export const fields: Readonly<Record<string, Readonly<Record<string, string>>>> 
       "delivery project_id webhook_id event_id",
     "POST /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/replay":
       "replay project_id webhook_id event_id since types only dry_run after",
+    "POST /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/cancel":
+      "cancel project_id webhook_id types since until user_id dry_run",
   },
   events: {
     "GET /v2/projects/{project_id}/events":
@@ -2226,6 +2258,13 @@ export const operations = ({ call, callWithLines, list }: Calls): Operations => 
       call(
         "POST",
         "/v2/projects/{project_id}/integrations/webhooks/{webhook_id}/replay",
+        input,
+        options,
+      ),
+    cancel: (input, options) =>
+      call(
+        "POST",
+        "/v2/projects/{project_id}/integrations/webhooks/{webhook_id}/cancel",
         input,
         options,
       ),

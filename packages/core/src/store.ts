@@ -263,6 +263,7 @@ export {
   type SettleResult,
   type WebhookRef,
 } from "./webhooks/outbox.ts"
+export { cancelledChanges, isSelected, type CancelSelection } from "./webhooks/cancel.ts"
 export {
   formatReplayPage,
   maxReplayRead,

@@ -18,6 +18,7 @@ import {
   openDeliveries,
   queueOf,
   settleClaim,
+  withdraw,
 } from "@tenure/core/internal"
 import {
   type Attempt,
@@ -305,6 +306,16 @@ export const addAnnouncement = (
 /** Replaces a webhook. If failures have disabled it, its waiting deliveries fail. */
 export const updateWebhook = (deliveries: Deliveries, webhook: StoredWebhook): void => {
   for (const job of changeSettings(deliveries.queues, webhook)) end(deliveries, job, "failed")
+}
+
+/** Cancels deliveries that wait for a webhook. */
+export const cancelWaiting = (
+  deliveries: Deliveries,
+  webhook: StoredWebhook,
+  jobs: ReadonlyArray<Job>,
+): void => {
+  withdraw(queueFor(deliveries, webhook), new Set(jobs))
+  for (const job of jobs) end(deliveries, job, "cancelled")
 }
 
 /** Cancels a removed webhook's deliveries. Earlier claims can no longer be settled. */

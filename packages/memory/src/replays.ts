@@ -1,17 +1,19 @@
-/** Sends events to a webhook again. */
+/** Sends events to a webhook again, or cancels what waits for it. */
 
 import { type Moment, withdraw } from "@tenure/core/internal"
 import {
+  type CancelSelection,
   type EventId,
   type ReplayKind,
   type ReplayPage,
   type ReplaySelection,
   type StoredWebhook,
+  isSelected,
   maxReplayRead,
   maxReplayed,
   replayKindOf,
 } from "@tenure/core/store"
-import { deliveriesJobsOf, newJob, queueFor, wait } from "./deliveries.ts"
+import { cancelWaiting, deliveriesJobsOf, newJob, queueFor, wait } from "./deliveries.ts"
 import { type Job, delayJob, memberOf } from "./jobs.ts"
 import type { State, Stored } from "./state.ts"
 
@@ -19,7 +21,7 @@ const refOf = ({ id, projectId }: StoredWebhook) => ({ projectId, webhookId: id 
 
 /** Tells whether a delivery has ended or waits for its next attempt. A claimed one was due already. */
 const canRestart = ({ dueTick, state }: Job, { tick }: Moment): boolean =>
-  state === "waiting" ? dueTick > tick : state !== "cancelled"
+  state !== "waiting" || dueTick > tick
 
 /** Restarts deliveries, which are in no queue. Those of a member take turns in the order of their publication. */
 const restart = (
@@ -120,4 +122,16 @@ export const replayMany = (
         ? { after: last, until }
         : undefined,
   }
+}
+
+/** Cancels a webhook's waiting deliveries. Returns how many. */
+export const cancel = (
+  { deliveries }: State,
+  webhook: StoredWebhook,
+  selection: CancelSelection,
+): number => {
+  const { waiting } = queueFor(deliveries, webhook)
+  const selected = waiting.values().filter(({ event }) => isSelected(event, selection))
+  if (!selection.isDryRun) cancelWaiting(deliveries, webhook, selected)
+  return selected.length
 }

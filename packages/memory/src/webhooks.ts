@@ -14,6 +14,7 @@ import {
   WebhookNotFound,
   type WebhookRef,
   type WebhookStore,
+  cancelledChanges,
   compareTroubles,
   encryptionKeyOf,
   formatReplayPage,
@@ -25,7 +26,7 @@ import {
 import * as Effect from "effect/Effect"
 import { claimDue, healthOf, listDeliveries, settleDelivery } from "./deliveries.ts"
 import { lastDayOf, listAttempted, progressOf, troubleOf } from "./delivery-progress.ts"
-import { replayMany, replayOne } from "./replays.ts"
+import { cancel, replayMany, replayOne } from "./replays.ts"
 import {
   type State,
   addAuditRow,
@@ -301,6 +302,22 @@ export const makeMemoryOutbox = (state: State): Outbox["Service"] => ({
         return page ?? (yield* new EventNotFound({ eventId: selection.position?.after ?? "" }))
       }),
       formatReplayPage,
+    ),
+
+  cancel: (ref, selection, context) =>
+    state.answers.change(
+      context.idempotency,
+      ref.projectId,
+      Effect.map(webhookOf(state, ref), (webhook) => {
+        const cancelled = cancel(state, webhook, selection)
+        if (cancelled > 0 && !selection.isDryRun) {
+          const changes = cancelledChanges(cancelled)
+          addAuditRow(state, ref.projectId, "deliveries_cancelled", ref.webhookId, context, changes)
+          state.changed.openUnsafe()
+        }
+        return cancelled
+      }),
+      String,
     ),
 
   backlog: (most) => Effect.map(currentMoment, (now) => countBacklog(state, most, now)),

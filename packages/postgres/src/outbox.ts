@@ -12,6 +12,7 @@ import {
   WebhookNotFound,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
+import { makeCancellations } from "./cancellations.ts"
 import { makeClaiming } from "./claims.ts"
 import { hasRowAt, makeBatcher } from "./connection/batch.ts"
 import { type Executor, readsOf } from "./connection/executor.ts"
@@ -194,6 +195,7 @@ export const makePostgresOutbox = Effect.fnUntraced(function* (
     }),
 
     ...makeReplays(executor, notifications, idempotencyStore),
+    ...makeCancellations(executor, notifications, idempotencyStore),
 
     backlog: (max) =>
       Effect.map(

@@ -50,7 +50,6 @@ export const replayOne = (schema: string, idempotency: KeyClause): string => `
     DELETE FROM ${schema}.finished_deliveries d
     USING webhook w, ${schema}.events e
     WHERE d.webhook_id = w.id AND NOT w.is_disabled AND d.event_id = $3::uuid AND e.id = $3::uuid
-      AND d.state = 'delivered'
     RETURNING d.event_id, d.webhook_id, d.position, d.attempted_at, d.attempts, ${memberOf(schema, "e.body")} AS member
   ),
 ${takeFromRun(schema, memberOf(schema, "e.body"))},

@@ -494,6 +494,69 @@ const replay = Command.make(
   ]),
 )
 
+const user = Flag.String("user").pipe(
+  Flag.withMetavar("ID"),
+  Flag.withDescription("Only events about this user"),
+  Flag.optional,
+)
+
+const cancel = Command.make(
+  "cancel",
+  {
+    ...webhook,
+    types: types.pipe(
+      Flag.withDescription("Only events of this type; can be repeated; by default, of all types"),
+    ),
+    since: dateFlag("since", "Only events from this time on"),
+    until: dateFlag("until", "Only events before this time"),
+    user,
+    dryRun: dryRunFlag,
+  },
+  Effect.fnUntraced(function* (given) {
+    const cancelled = (dry_run: boolean) =>
+      Effect.map(
+        callApi(({ webhooks }, options) =>
+          webhooks.cancel(
+            {
+              ...inputOf(given),
+              types: given.types.length === 0 ? undefined : given.types,
+              since: Option.getOrUndefined(given.since),
+              until: Option.getOrUndefined(given.until),
+              user_id: Option.getOrUndefined(given.user),
+              dry_run,
+            },
+            options,
+          ),
+        ),
+        ({ data }) => data.total,
+      )
+    if (given.dryRun) {
+      const total = yield* cancelled(true)
+      return yield* printResult({ total }, () => [
+        `${pluralize(total, "waiting event")} would not be sent.`,
+        ...describeDryRun(true),
+      ])
+    }
+    if (!(yield* yesFlag)) {
+      const total = yield* cancelled(true)
+      yield* requireConfirmation(
+        `Cancel ${pluralize(total, "waiting event")} to ${given.webhook}?`,
+        total === 0,
+      )
+    }
+    const total = yield* cancelled(false)
+    yield* printDone({ total }, `${pluralize(total, "event is", "events are")} not sent any more.`)
+  }),
+).pipe(
+  Command.withDescription(
+    "Cancels what waits for a webhook, except attempts in flight; each event can be replayed by its id",
+  ),
+  Command.withExamples([
+    { command: "tenure webhooks cancel ID --project shop --type membership.expiring --dry-run" },
+    { command: "tenure webhooks cancel ID --project shop --since 2027-01-31T09:00:00.000Z --yes" },
+  ]),
+)
+
 /** The command. */
 export const webhooksCommand = Command.make("webhooks").pipe(
   Command.withDescription("Webhooks, and what was sent to them"),
@@ -509,7 +572,13 @@ export const webhooksCommand = Command.make("webhooks").pipe(
     deliveries,
     delivery,
     replay,
+    cancel,
   ]),
-  Command.withExamples([...create.examples, ...deliveries.examples, ...replay.examples]),
+  Command.withExamples([
+    ...create.examples,
+    ...deliveries.examples,
+    ...replay.examples,
+    ...cancel.examples,
+  ]),
   connected,
 )

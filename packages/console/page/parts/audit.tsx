@@ -30,6 +30,7 @@ export const deeds: Readonly<Record<AuditRow["action"], string>> = {
   secret_shown: "Secret shown",
   data_shown: "Data shown",
   signing_key_added: "Signing key added",
+  deliveries_cancelled: "Deliveries cancelled",
   project_changed: "Project changed",
   project_created: "Project created",
   project_deleted: "Project deleted",

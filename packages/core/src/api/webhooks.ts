@@ -4,6 +4,7 @@ import { ofProject } from "../base/input.ts"
 import { either, input } from "../base/operation-input.ts"
 import * as Setting from "../base/setting.ts"
 import {
+  cancellation,
   newWebhook,
   ofWebhook,
   oneReplay,
@@ -210,6 +211,14 @@ export interface ReplayedEvents {
    * @example null
    */
   readonly next: string | null
+}
+
+export interface CancelledDeliveries {
+  /**
+   * The number of deliveries.
+   * @example 1
+   */
+  readonly total: Int
 }
 
 const all = "/v2/projects/:project_id/integrations/webhooks"
@@ -431,5 +440,19 @@ export const webhookOperations = declareOperations({
     input: replay,
     reply: plain<ReplayedEvents>("The number of events that are sent again."),
     errors: ["WebhookNotFound", "WebhookDisabled"],
+  },
+  /**
+   * Cancel deliveries
+   *
+   * Cancels what waits for a webhook, except attempts in flight. With several fields, only events that
+   * match all of them are cancelled. They are sent again only one by one, by a replay with `event_id`.
+   */
+  cancel: {
+    method: "POST",
+    pattern: `${one}/cancel`,
+    role: "operator",
+    input: cancellation,
+    reply: plain<CancelledDeliveries>("The waiting deliveries were cancelled."),
+    errors: ["WebhookNotFound"],
   },
 })

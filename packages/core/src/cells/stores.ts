@@ -492,6 +492,7 @@ const makeCellOutbox = Effect.fnUntraced(function* (
     find: (projectId, eventId) => on(projectId).find(projectId, eventId),
     replay: (webhook, ...rest) => on(webhook.projectId).replay(webhook, ...rest),
     replayMany: (webhook, ...rest) => on(webhook.projectId).replayMany(webhook, ...rest),
+    cancel: (webhook, ...rest) => on(webhook.projectId).cancel(webhook, ...rest),
 
     backlog: (most) =>
       Effect.map(

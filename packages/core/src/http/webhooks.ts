@@ -318,5 +318,12 @@ export const makeWebhookOperations = Effect.fnUntraced(function* (maxBodyBytes: 
         }
       }),
     ),
+
+    cancel: perform(others.cancel, maxBodyBytes, (input, context) =>
+      Effect.map(acts.cancel(input, context), (total) => ({
+        ...(input.dryRun && { message: dryRunMessage }),
+        data: { total },
+      })),
+    ),
   }) satisfies OperationsOn<"webhooks">
 })

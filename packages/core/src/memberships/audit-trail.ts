@@ -86,6 +86,8 @@ const projectActions = [
   "webhook_disabled",
   "secret_rotated",
   "signing_key_added",
+  // Waiting deliveries to a webhook.
+  "deliveries_cancelled",
   // Its settings, such as the time zone.
   "project_changed",
   ...disclosureActions,

@@ -9,6 +9,7 @@ import { input } from "../base/operation-input.ts"
 import * as Setting from "../base/setting.ts"
 import { type BrandConstructor, getOwn } from "../base/values.ts"
 import { EventId, EventNotFound, EventType, eventTypesOption } from "../events/event.ts"
+import { UserId, userIdPattern } from "../memberships/membership.ts"
 import { type AttemptPosition, type Delivery, deliveryStates } from "./outbox.ts"
 import { replayChoices, replayCursor } from "./replay.ts"
 import { webhookUrl } from "./transport.ts"
@@ -224,6 +225,29 @@ export const replayPage = input(webhookPath, {
   after: Setting.optional(replayCursor),
 })
 
+/** Waiting deliveries to cancel. */
+export const cancellation = input(webhookPath, {
+  /** Cancels only deliveries of events of these types, 1 to 100. Default: of all. */
+  types: eventTypesOption,
+  /**
+   * Cancels only deliveries of events from this time on.
+   * @example "2026-01-01T00:00:00.000Z"
+   */
+  since: Setting.optional(instantSetting),
+  /**
+   * Cancels only deliveries of events before this time, which is after `since`.
+   * @example "2099-01-01T00:00:00.000Z"
+   */
+  until: Setting.optional(instantSetting),
+  /**
+   * Cancels only deliveries of events about this user.
+   * @example "1001"
+   */
+  userId: Setting.optional(brandedText(UserId, { type: "string", pattern: userIdPattern.source })),
+  /** Counts the deliveries without cancelling any. Default: `false`. */
+  dryRun: Setting.withDefault(Setting.boolean, false),
+})
+
 const repeatable = { idempotencyKey: true }
 
 const aliases = { eventTypes: "types" }
@@ -256,6 +280,7 @@ export const webhookNames: Noun = {
     projectActivity: [namesOf(ofProject)],
     deliveries: [namesOf(deliveriesPage, { olderThan: "after" })],
     replay: [namesOf(oneReplay, repeatable)],
+    cancel: [namesOf(cancellation, { ...repeatable, types: "event_types" }), origin],
     replayMany: [namesOf(manyReplays, { ...repeatable, types: "event_types" })],
     replayPage: [namesOf(replayPage, { ...repeatable, types: "event_types" })],
   },

@@ -3,6 +3,7 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type {
+  ChangeContext,
   IdempotencyConflict,
   IdempotencyKey,
   ReplayedResponse,
@@ -10,6 +11,7 @@ import type {
 import type { StoreUnavailable } from "../base/errors.ts"
 import type { ProjectId, ProjectNotFound } from "../base/values.ts"
 import type { Event, EventId, EventNotFound, EventType } from "../events/event.ts"
+import type { CancelSelection } from "./cancel.ts"
 import type { ConcurrencyRange } from "./claim-budget.ts"
 import type {
   ActivityCell,
@@ -456,6 +458,22 @@ export class Outbox extends Context.Service<
     ) => Effect.Effect<
       ReplayPage | ReplayedResponse,
       WebhookNotFound | WebhookDisabled | EventNotFound | IdempotencyConflict | StoreUnavailable
+    >
+
+    /**
+     * Cancels a webhook's waiting deliveries whose events match, except claimed ones, and returns how many.
+     * An ordered webhook goes on with the next of each user. They are sent again by `replay` alone, and
+     * never by `replayMany`. Audits `deliveries_cancelled` with the webhook as its subject, and with the
+     * number, unless there are none; a dry run counts them, and changes nothing. It may take several steps: a delivery
+     * published meanwhile is left. With an idempotency key, it does so once, and a replay returns the number.
+     */
+    readonly cancel: (
+      webhook: WebhookRef,
+      selection: CancelSelection,
+      context: ChangeContext,
+    ) => Effect.Effect<
+      number | ReplayedResponse,
+      WebhookNotFound | IdempotencyConflict | StoreUnavailable
     >
 
     /**

@@ -4,7 +4,7 @@ import * as Context from "effect/Context"
 import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { type ChangeContext, notifyReplay } from "../base/change-context.ts"
+import { type ChangeContext, type OriginInput, notifyReplay } from "../base/change-context.ts"
 import { checkNames } from "../base/field-names.ts"
 import { type Repeatable, changingMethod, readingMethod } from "../base/host-method.ts"
 import { invalidArgument, ofProject } from "../base/input.ts"
@@ -12,9 +12,11 @@ import type { Decoded, HostInputOf } from "../base/operation-input.ts"
 import * as Setting from "../base/setting.ts"
 import type { ProjectNotFound } from "../base/values.ts"
 import { EventId, Hooks, knownEventTypes, makeEvent, newEventId } from "../events/event.ts"
+import { makeCancel } from "./cancel.ts"
 import { type ActivityCell, answerTimePercentile } from "./delivery-activity.ts"
 import type { Dispatcher } from "./dispatcher.ts"
 import {
+  cancellation,
   deliveriesPage,
   manyReplays,
   newWebhook,
@@ -124,6 +126,8 @@ const makeRedelivery = Effect.gen(function* () {
         idempotency,
       }),
 
+    cancel: makeCancel(outbox),
+
     ping: Effect.fnUntraced(function* (
       { projectId, webhookId }: WebhookRef,
       { at, idempotency }: ChangeContext,
@@ -175,6 +179,9 @@ export interface WebhookDay {
   /** The 99th percentile, estimated in the same way. */
   readonly p99Millis: number | undefined
 }
+
+/** Waiting deliveries to cancel. */
+export interface Cancelling extends HostInputOf<typeof cancellation>, Repeatable {}
 
 /** A page of a webhook's deliveries. */
 export interface DeliveriesPage extends HostInputOf<typeof deliveriesPage> {}
@@ -258,6 +265,29 @@ export class Webhooks extends Context.Service<
     readonly replayPage: (
       page: ReplayingPage,
     ) => Effect.Effect<ReplayedPage, ChangeFailure | WebhookNotFound | WebhookDisabled>
+
+    /**
+     * Cancels what waits for a webhook, except attempts in flight, and returns the number of deliveries.
+     * Each can be sent again by `replay`, and by nothing else. The feed and `onEvent` cannot be called back.
+     * Fails with `WebhookNotFound`.
+     *
+     * @param deliveries.types - only events of these types
+     * @param deliveries.since - only events from this time on
+     * @param deliveries.until - only events before this time
+     * @param deliveries.userId - only events about this user
+     *
+     * @example
+     * ```ts
+     * import type { Tenure } from "tenure"
+     *
+     * export const holdMails = (tenure: Tenure, webhookId: string, mistakeAt: Date) =>
+     *   tenure.webhooks.cancel({ projectId: "p1", webhookId, since: mistakeAt })
+     * ```
+     */
+    readonly cancel: (
+      deliveries: Cancelling,
+      origin?: OriginInput,
+    ) => Effect.Effect<number, ChangeFailure | WebhookNotFound>
   }
 >()("@tenure/core/Webhooks") {
   static readonly layer = (
@@ -303,6 +333,7 @@ const makeMethods = (acts: WebhookActs["Service"]): Webhooks["Service"] => {
     replay: changingMethod("replay", oneReplay, acts.replay),
     replayMany: changingMethod("replayMany", manyReplays, acts.replayMany),
     replayPage: changingMethod("replayMany", replayPage, acts.replayPage),
+    cancel: changingMethod("cancel", cancellation, acts.cancel),
     ping: changingMethod("ping", ofWebhook, acts.ping),
   })
 }

@@ -56,7 +56,7 @@ describe("a pause", () => {
       { through: "2026-02-09", timeZone: "+01:00" },
     ]
     for (const length of invalid) {
-      expect(yield* tagOf(pause({ ...member, ...length }))).toBe("InvalidInput")
+      expect(yield* tagOf(pause(Object({ ...member, ...length })))).toBe("InvalidInput")
     }
     expect(yield* find(member)).toMatchObject({ state: "active", pausedAt: undefined })
     expect(yield* pause({ ...member, until: twoYears })).toMatchObject({ resumesAt: twoYears })

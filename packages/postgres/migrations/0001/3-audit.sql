@@ -25,7 +25,7 @@ CREATE TABLE tenure.audit (
                'updated', 'paused', 'resumed', 'expiring', 'overdue', 'expired', 'person_erased', 'project_created',
                'project_deleted',
                'project_changed', 'webhook_created', 'webhook_changed', 'webhook_deleted', 'webhook_disabled',
-               'secret_rotated', 'secret_shown', 'data_shown', 'signing_key_added',
+               'secret_rotated', 'secret_shown', 'data_shown', 'signing_key_added', 'deliveries_cancelled',
                'key_issued', 'key_opened', 'key_revoked'
              )),
   from_date  timestamptz(3),

@@ -193,3 +193,80 @@ BEGIN
 
   RETURN QUERY SELECT false, found_count, nullif(end_id, until_id), CASE WHEN end_id <> until_id THEN until_id END;
 END $$;
+
+-- Cancels a webhook's waiting deliveries after `after_position`, up to `last_position`, whose events match: all
+-- of `since`, `until`, `only_types` and `only_member`, if they are given. It leaves claimed ones. Same rule as
+-- `isSelected` in core.
+-- It reads up to `most` deliveries. Returns how many it has cancelled, where to continue, unless all were
+-- read, and whether other deliveries of an ordered webhook are due now.
+-- A function, because its statements see what others have claimed and settled before it has the locks: no
+-- claim takes a delivery meanwhile, and settlements lock leases first, so that each unblocks the next delivery
+-- among those that are left.
+CREATE FUNCTION tenure.cancel_deliveries(
+  of_webhook uuid, since timestamptz, until timestamptz, only_types text[], only_member bigint,
+  after_position bigint, last_position bigint, most integer, is_dry_run boolean
+) RETURNS TABLE (cancelled integer, next_position bigint, has_next boolean) LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_bitmapscan = off
+SET enable_hashjoin = off SET enable_mergejoin = off
+SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+  read_count integer;
+  read_to bigint;
+  chosen_ids uuid[];
+  waiting_members bigint[];
+BEGIN
+  IF NOT is_dry_run THEN
+    PERFORM pg_advisory_xact_lock(hashtextextended('tenure.claim', tenure.lane_of(of_webhook) - 1));
+    PERFORM FROM tenure.leases l WHERE l.webhook_id = of_webhook ORDER BY l.id FOR UPDATE;
+  END IF;
+
+  WITH page AS MATERIALIZED (
+    SELECT o.* FROM (
+      (
+        SELECT f.event_id, f.position, f.member FROM tenure.deliveries f
+        WHERE f.webhook_id = of_webhook AND f.state = 'fresh'
+          AND f.position > after_position AND f.position <= last_position
+        ORDER BY f.position LIMIT most
+      ) UNION ALL (
+        SELECT r.event_id, r.position, r.member FROM tenure.deliveries r
+        WHERE r.webhook_id = of_webhook AND r.state IN ('ready', 'blocked', 'later')
+          AND r.position > after_position AND r.position <= last_position
+        ORDER BY r.position LIMIT most
+      )
+    ) o
+    ORDER BY o.position LIMIT most
+  ), chosen AS (
+    SELECT o.event_id, o.member FROM page o
+    CROSS JOIN LATERAL (SELECT e.type, e.at, e.body FROM tenure.events e WHERE e.id = o.event_id OFFSET 0) e
+    WHERE o.position NOT IN (
+        SELECT p.position FROM tenure.leases l CROSS JOIN LATERAL unnest(l.positions) AS p (position)
+        WHERE l.webhook_id = of_webhook
+      )
+      AND (since IS NULL OR e.at >= since) AND (until IS NULL OR e.at < until)
+      AND (only_types IS NULL OR e.type = ANY (only_types))
+      AND (only_member IS NULL OR tenure.member_of(e.body) = only_member)
+  )
+  SELECT (SELECT count(*) FROM page), (SELECT max(p.position) FROM page p), coalesce(array_agg(c.event_id), '{}'),
+         array_agg(DISTINCT c.member) FILTER (WHERE c.member IS NOT NULL)
+  INTO read_count, read_to, chosen_ids, waiting_members FROM chosen c;
+
+  cancelled := cardinality(chosen_ids);
+  next_position := CASE WHEN read_count = most THEN read_to END;
+  has_next := false;
+  IF NOT is_dry_run AND cancelled > 0 THEN
+    WITH taken AS (
+      DELETE FROM tenure.deliveries d
+      WHERE d.event_id = ANY (chosen_ids) AND d.webhook_id = of_webhook AND d.state || '' <> 'failed'
+      RETURNING d.*
+    )
+    INSERT INTO tenure.finished_deliveries (event_id, webhook_id, position, state, attempted_at, attempts)
+    SELECT t.event_id, t.webhook_id, t.position, 'cancelled', t.attempted_at, t.attempts FROM taken t;
+    GET DIAGNOSTICS cancelled = ROW_COUNT;
+    SELECT coalesce(bool_or(tenure.unblock_next(of_webhook, m.member)), false) INTO has_next
+    FROM unnest(waiting_members) m (member) WHERE tenure.claimed_of(of_webhook, m.member) IS NULL;
+  END IF;
+  RETURN NEXT;
+END $$;

@@ -418,6 +418,7 @@ const expectations: { readonly [Of in Operation]: Expectation } = {
   "webhooks.deliveries": { least: "operator", ...unknownWebhook },
   "webhooks.delivery": { least: "operator", ...unknownWebhook },
   "webhooks.replay": { least: "operator", body: { since: extend }, ...unknownWebhook },
+  "webhooks.cancel": { least: "operator", body: {}, ...unknownWebhook },
   "events.list": { least: "client" },
   "events.publish": { least: "operator", body: { type: "payment.completed", data: {} } },
   "events.get": { least: "operator", answer: "EVENT_NOT_FOUND" },

@@ -79,6 +79,7 @@ const requests: { readonly [Of in Changing]: (fixture: Fixture) => Promise<Prepa
     ...(await webhookOf(fixture)),
     body: { since: "2020-01-01T00:00:00.000Z" },
   }),
+  "webhooks.cancel": webhookOf,
   "events.publish": async () => ({ body: { type: "payment.completed", data: { amount: 7 } } }),
   "apiKeys.issue": async () => ({ body: { projects: ["p1"], role: "client" } }),
   "apiKeys.revoke": async ({ tenure }) => {

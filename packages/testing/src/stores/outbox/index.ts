@@ -4,6 +4,7 @@ import { Outbox } from "@tenure/core/store"
 import type { StoreTests } from "../declare.ts"
 import { activityTests } from "./activity.ts"
 import { backlogTests } from "./backlog.ts"
+import { cancellingTests } from "./cancelling.ts"
 import { claimingTests, concurrencyTests, rateTests } from "./claiming.ts"
 import { deliveriesTests, findingTests, listsTests } from "./deliveries.ts"
 import { orderingTests, replayingTests } from "./ordering.ts"
@@ -26,6 +27,7 @@ export const outboxSuite = (on: StoreTests): void => {
   deliveriesTests(on)
   listsTests(on)
   replayingTests(on)
+  cancellingTests(on)
   findingTests(on)
   backlogTests(on)
   activityTests(on)
