@@ -152,7 +152,8 @@ export {
   type MembershipEnd,
   type ProjectSummary,
 } from "./memberships/membership.ts"
-export { eraseUser, userOf } from "./memberships/erasure.ts"
+export { eraseUser } from "./memberships/erasure.ts"
+export { userOf } from "./events/user.ts"
 export {
   decideAuditPage,
   isSelective,

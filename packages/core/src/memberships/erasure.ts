@@ -1,4 +1,4 @@
-/** Finds and erases a user in events. */
+/** Finds and erases a person in events. */
 
 import type { Event } from "../events/event.ts"
 import type { UserId } from "./membership.ts"
@@ -23,17 +23,6 @@ const metadataField = /"metadata":\{(?:[,:]?"(?:[^"\\]|\\.)*")*\}/
 /** Tells whether an event has a user id. */
 export const mentionsUser = (event: Event, userId: UserId): boolean =>
   userIn(event, userId).test(event.body)
-
-/** The length `userOf` reads from a body: membership events name their user at its beginning. */
-export const userPrefixLength = 1000
-
-const firstUser = /"user_id":("(?:[^"\\]|\\.)*"|[0-9]+)/
-
-/** Returns the first user id in an event's body, within its first 1,000 characters, if there is one. */
-export const userOf = (body: string): string | undefined => {
-  const [, json] = firstUser.exec(body.slice(0, userPrefixLength)) ?? []
-  return json?.startsWith('"') === true ? String(JSON.parse(json)) : json
-}
 
 /**
  * Removes a user id from an event: sets each `user_id` with this user to null, at any depth, and in a

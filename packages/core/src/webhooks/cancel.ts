@@ -10,8 +10,7 @@ import {
 import { InvalidInput } from "../base/errors.ts"
 import type { Decoded } from "../base/operation-input.ts"
 import type { Event, EventType } from "../events/event.ts"
-import { userOf } from "../memberships/erasure.ts"
-import type { UserId } from "../memberships/membership.ts"
+import { userOf } from "../events/user.ts"
 import type { cancellation } from "./inputs.ts"
 import type { Outbox } from "./outbox.ts"
 
@@ -23,7 +22,7 @@ export interface CancelSelection {
   readonly until: number | undefined
   readonly types: ReadonlyArray<EventType> | undefined
   /** Only events about this user, as `userOf` says. */
-  readonly userId: UserId | undefined
+  readonly userId: string | undefined
   /** Whether to count deliveries without cancelling any. */
   readonly isDryRun: boolean
 }

@@ -9,7 +9,6 @@ import { input } from "../base/operation-input.ts"
 import * as Setting from "../base/setting.ts"
 import { type BrandConstructor, getOwn } from "../base/values.ts"
 import { EventId, EventNotFound, EventType, eventTypesOption } from "../events/event.ts"
-import { UserId, userIdPattern } from "../memberships/membership.ts"
 import { type AttemptPosition, type Delivery, deliveryStates } from "./outbox.ts"
 import { replayChoices, replayCursor } from "./replay.ts"
 import { webhookUrl } from "./transport.ts"
@@ -243,7 +242,12 @@ export const cancellation = input(webhookPath, {
    * Cancels only deliveries of events about this user.
    * @example "1001"
    */
-  userId: Setting.optional(brandedText(UserId, { type: "string", pattern: userIdPattern.source })),
+  userId: Setting.optional(
+    Setting.inJson(
+      Setting.string("1 to 128 characters", (text) => text.length > 0 && text.length <= 128),
+      { type: "string", minLength: 1, maxLength: 128 },
+    ),
+  ),
   /** Counts the deliveries without cancelling any. Default: `false`. */
   dryRun: Setting.withDefault(Setting.boolean, false),
 })
@@ -286,7 +290,7 @@ export const webhookNames: Noun = {
   },
   ignores: (method, field, given) =>
     (settings.has(field) && (readers.has(method) || Object.hasOwn(given, "createdAt"))) ||
-    (field === "state" && Object.hasOwn(given, "attempts")),
+    ((field === "state" || field === "userId") && Object.hasOwn(given, "attempts")),
 }
 
 /** The names of the arguments for events, by method. */
