@@ -1,7 +1,7 @@
 /** Plans how to store a seed file: checks all entries first, and groups them into batches. */
 
 import { InvalidInput, type Role } from "@tenure/core"
-import { Day, graceSetting } from "@tenure/core/internal"
+import { Day, graceSetting, readPause } from "@tenure/core/internal"
 import {
   ProjectId,
   TimeZone,
@@ -32,6 +32,8 @@ const Member = Schema.Struct({
   /** Of the day; by default, the project's. */
   time_zone: Schema.optionalKey(Schema.String),
   kept_day: Schema.optionalKey(Schema.Number),
+  paused_at: Schema.optionalKey(Schema.String),
+  resumes_at: Schema.optionalKey(Schema.String),
   metadata: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
 })
 
@@ -66,6 +68,8 @@ interface NewMember {
   readonly through: Day | undefined
   readonly timeZone: TimeZone | undefined
   readonly keptDay: number | undefined
+  readonly pausedAt: number | undefined
+  readonly resumesAt: number | undefined
   readonly metadata: Readonly<Record<string, string>> | undefined
 }
 
@@ -129,13 +133,23 @@ const readEnd = ({
   return { endDate, through, timeZone }
 }
 
+const pauseNames = { pausedAt: "paused_at", resumesAt: "resumes_at" }
+
 /** Converts a membership for an import, or throws an error. */
 const readMember = (given: typeof Member.Type): NewMember => {
-  const { kept_day: keptDay, metadata, user_id } = given
+  const { kept_day: keptDay, metadata, paused_at: pausedAt, resumes_at: resumesAt, user_id } = given
   if (!UserId.is(user_id)) throw invalid("userId", UserId.expected)
   if (keptDay !== undefined && !(Number.isInteger(keptDay) && keptDay >= 1 && keptDay <= 31))
     throw invalid("kept_day", "a whole number from 1 to 31")
-  return { userId: user_id, ...readEnd(given), keptDay, metadata }
+  const pause = Result.getOrThrow(readPause({ pausedAt, resumesAt }, pauseNames, "json"))
+  return {
+    userId: user_id,
+    ...readEnd(given),
+    keptDay,
+    pausedAt: pause?.since,
+    resumesAt: pause?.until,
+    metadata,
+  }
 }
 
 const naming = <A>(path: Path, read: () => A): A => {

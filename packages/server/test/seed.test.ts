@@ -121,6 +121,16 @@ describe("a seed file", () => {
       /kept_day must be/,
     ],
     [
+      "resumes without a pause",
+      membersIn({ user_id: "1", end_date, resumes_at: end_date }),
+      /resumes_at must be left out without paused_at/,
+    ],
+    [
+      "has a day in place of the beginning of a pause",
+      membersIn({ user_id: "1", end_date, paused_at: "2026-01-31" }),
+      /paused_at must be/,
+    ],
+    [
       "has a user twice",
       membersIn({ user_id: "1", end_date }, { user_id: "1", end_date: later }),
       /projects: 0: memberships: 1: user_id/,
@@ -240,6 +250,22 @@ describe("a seed file", () => {
         { through, endDate, keptDay: undefined },
         { through: undefined, endDate: Date.UTC(2099, 2, 1) },
         { through, endDate, keptDay: 30 },
+      ])
+    }).pipe(layer),
+  )
+
+  it.live("may have paused members", () =>
+    Effect.gen(function* () {
+      const paused = { end_date: "2099-01-01T00:00:00.000Z", paused_at: "2026-01-31T00:00:00.000Z" }
+      const memberships = [
+        { user_id: "1", ...paused },
+        { user_id: "2", ...paused, resumes_at: "2098-01-01T00:00:00.000Z" },
+      ]
+      yield* seeding({ projects: [{ id: "p1", memberships }] })
+      const pausedAt = Date.UTC(2026, 0, 31)
+      expect(yield* (yield* Memberships).list({ projectId: "p1" })).toMatchObject([
+        { state: "paused", pausedAt, resumesAt: undefined },
+        { state: "paused", pausedAt, resumesAt: Date.UTC(2098, 0, 1) },
       ])
     }).pipe(layer),
   )
