@@ -41,6 +41,8 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
         kept_day: null,
         state: "expired",
         grace_until: null,
+        paused_at: null,
+        resumes_at: null,
         metadata: {},
       },
     ])
@@ -224,6 +226,103 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
     expect(await assumed("--extend", "2098-04-30")).toMatchObject(april)
   })
 
+  it("a membership is paused and resumed, and ends later by the time paused", async () => {
+    await create("pauses", ["1", "2098-01-31"], ["2", "never"], ["3", "2001-01-01"])
+    const p = ["--project", "pauses"]
+    const end = day("2098-02-01")
+    const paused = await print`members pause 1 --reason summer ${p}`
+    expect(paused).toContain(`end date  through 2098-01-31 (${end}, UTC)\n`)
+    const { paused_at, ...rest } = await json`members get 1 ${p}`
+    expect(rest).toMatchObject({ state: "paused", end_date: end, resumes_at: null })
+    expect(paused).toContain(`state     paused since ${paused_at}\n`)
+    expect(await lines`members list --state paused ${p}`).toMatchObject([{ user_id: "1" }])
+    const listed = await print`members list ${p}`
+    expect(listed).toMatch(new RegExp(`^1 +through 2098-01-31 +paused since ${paused_at} `, "m"))
+    expect(await print`members ends ${p}`).toMatch(/^active +1$\n^overdue +0$\n^paused +1$/m)
+    expect(await print`projects get pauses`).toMatch(/^paused +1$/m)
+    const again = await run`members pause 1 ${p}`
+    expect(again).toMatchObject(refused(1, "STATE_CONFLICT"))
+    expect(await run`members pause 3 ${p}`).toMatchObject(refused(1, "is expired"))
+    expect(await run`members pause 4 ${p}`).toMatchObject({ code: 3 })
+    expect(await run`members move 1 4 ${p}`).toMatchObject(refused(1, "STATE_CONFLICT"))
+
+    const standing = `1 of pauses is paused since ${paused_at}: the end date ${end} stands`
+    const why = await print`members why 1 ${p}`
+    expect(why).toContain(standing)
+    expect(why).toMatch(new RegExp(`^ +${paused_at} +paused +${end} +${end} .* summer `, "m"))
+    expect(why).toMatch(/^→ .* granted /m)
+    expect(why).toMatch(/^The date that holds now was set on /m)
+    expect(await json`members why 1 ${p}`).toMatchObject({
+      state: "paused",
+      paused_at,
+      resumes_at: null,
+      changes: [
+        { action: "granted", to: end, sets_current_date: true },
+        { action: "paused", from: end, to: end, sets_current_date: false },
+      ],
+    })
+    const resumed = await json`members resume 1 --reason autumn ${p}`
+    expect(resumed).toMatchObject({ state: "active", paused_at: null, resumes_at: null })
+    expect(Date.parse(resumed.end_date)).toBeGreaterThan(Date.parse(end))
+    expect(await json`members why 1 ${p}`).toMatchObject({
+      changes: [
+        { action: "granted" },
+        { action: "paused" },
+        { action: "resumed", from: end, to: resumed.end_date, sets_current_date: true },
+      ],
+    })
+    expect(await run`members resume 1 ${p}`).toMatchObject(refused(1, "is active"))
+    expect(await print`members pause 2 ${p}`).toMatch(/^end date +never$/m)
+    expect(await print`members why 2 ${p}`).toMatch(/paused since \S+: a member for life$/m)
+    await print`members end 2 ${p}`
+    expect((await json`members why 2 ${p}`).changes).toMatchObject([{}, {}, { action: "ended" }])
+  })
+
+  it("a pause ends by itself, with a day or at an instant", async () => {
+    await create("until", ["1", "2098-01-01T00:00Z"], ["2", "2098-01-01T00:00Z"])
+    const zone = "Pacific/Kiritimati"
+    await print`projects update until --time-zone ${zone}`
+    const p = ["--project", "until"]
+    const endOfDay = (date: string) => ({ resumes_at: expect.stringContaining(date) })
+    const through = await json`members pause 1 --through tomorrow ${p}`
+    expect(through).toMatchObject(endOfDay("T10:00:00.000Z"))
+    await print`members resume 1 ${p}`
+    const bare = ["--until", "tomorrow", "--time-zone", "UTC"]
+    expect(await json`members pause 1 ${bare} ${p}`).toMatchObject(endOfDay("T00:00:00.000Z"))
+    const later = await json`members pause 2 --until +30d ${p}`
+    const days = (Date.parse(later.resumes_at) - Date.parse(later.paused_at)) / 86_400_000
+    expect(days).toBeCloseTo(30, 2)
+    const state = `paused since ${later.paused_at}, until ${later.resumes_at}`
+    expect(await print`members get 2 ${p}`).toContain(`state     ${state}\n`)
+    expect(await print`members why 2 ${p}`).toContain(`2 of until is ${state}: the end date`)
+    await print`members resume 2 ${p}`
+    expect(await run`members pause 2 --until 2001-01-01 ${p}`).toMatchObject(
+      refused(1, "must be in the future"),
+    )
+
+    const soon = new Date(Date.now() + 500).toISOString()
+    await print`members pause 2 --until ${soon} ${p}`
+    const find = async () => await json`members get 2 ${p}`
+    await expect.poll(find, { timeout: 5000 }).toMatchObject({ state: "active", paused_at: null })
+    expect(await print`members why 2 ${p}`).toMatch(
+      /^The (pause of \S+ has just ended, and|date that holds now was set)/m,
+    )
+  })
+
+  it("a membership is moved to another user id", async () => {
+    await create("moves", ["1", "2098-01-31"], ["2", "2097-01-01"])
+    const p = ["--project", "moves"]
+    const moved = `Moved the membership of 1 to 2. End date: ${day("2098-02-01")}\n`
+    expect(await print`members move 1 2 --reason "new id" ${p}`).toBe(moved)
+    expect(await run`members get 1 ${p}`).toMatchObject({ code: 3 })
+    expect(await json`members get 2 ${p}`).toMatchObject({ through: "2098-01-31" })
+    expect(await lines`members history 1 ${p} --action moved`).toMatchObject([{ reason: "new id" }])
+    const back = { user_id: "1", end_date: day("2098-02-01") }
+    expect(await json`members move 2 1 ${p}`).toEqual(back)
+    expect(await run`members move 2 1 ${p}`).toMatchObject({ code: 3 })
+    expect(await run`members move 1 1 ${p}`).toMatchObject({ code: 1 })
+  })
+
   it("today and tomorrow are days in the time zone of the project, or another one", async () => {
     await print`projects create today`
     const zone = "Pacific/Kiritimati"
@@ -251,6 +350,9 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
     ["members extend 1 2098-01-31 --by P1M", "Give either a date"],
     ["members extend 1 2098-01-31T00:00Z --time-zone UTC", "--time-zone is for a day"],
     ["members extend 1 2098-01-31 --expected +1mo", "a date, such as"],
+    ["members pause 1 --until never", "Without --until, the pause lasts"],
+    ["members pause 1 --until 2098-01-31 --through 2098-01-31", "Give either --until"],
+    ["members pause 1 --time-zone UTC", "--time-zone is for a day"],
     ["extend-all --by P3D --time-zone UTC", "a day of a duration has 24 hours"],
     ["members ends --extend 2098-01-31 --through 2098-01-31", "Give either --extend"],
     ["members ends --extend never", "--extend must be a date"],
@@ -496,7 +598,9 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
     expect(await print`members why 1 ${p}`).toMatch(`1 of grace has expired: it ended at ${ended}`)
 
     expect(await json`${update} +2d`).toMatchObject({ grace: "P2D" })
-    expect(await print`projects get grace`).toMatch(/^active +2$\n^overdue +1$\n^expired +0$/m)
+    expect(await print`projects get grace`).toMatch(
+      /^active +2$\n^overdue +1$\n^paused +0$\n^expired +0$/m,
+    )
     expect(await json`members get 1 ${p}`).toMatchObject({ state: "active", grace_until: over })
     const shown = `active, in grace until ${over}`
     expect(await print`members get 1 ${p}`).toContain(`state     ${shown}\n`)
@@ -569,6 +673,8 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
     it.each([
       "membership.granted",
       "membership.extended",
+      "membership.paused",
+      "membership.resumed",
       "membership.ended",
       "memberships.imported",
     ])("makes %s happen, and leaves no member", async (type) => {

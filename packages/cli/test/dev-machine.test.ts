@@ -53,7 +53,10 @@ const exportProject = async () => {
   const until = (days: number) => new Date(now + days * 86_400_000).toISOString()
   await projects.create({ project_id })
   const lines = [-1, 3, 5, 40].map((days) => ({ user_id: `u${days}`, end_date: until(days) }))
-  await memberships.import({ project_id, lines: [...lines, { user_id: "life", end_date: null }] })
+  const pause = { paused_at: until(-1), resumes_at: until(50) }
+  const paused = { user_id: "paused", end_date: until(9), ...pause }
+  const life = { user_id: "life", end_date: null }
+  await memberships.import({ project_id, lines: [...lines, life, paused] })
   await memberships.extendAll({ project_id, extend_by: "P2D" })
   await memberships.extendAll({ project_id, extend: until(6), mode: "never_shorten" })
   await memberships.extend({ project_id, user_id: "u5", extend: until(20) })
@@ -86,7 +89,7 @@ it("has the members, end dates and webhooks of an export, and shows what a month
   const month = ["--at", "+30d", "--fail", "127.0.0.1:9=503"]
   const machine = await startMachine("--from", path, ...month)
   const stdout = machine.stdout()
-  expect(stdout).toContain("6 members, 2 webhooks")
+  expect(stdout).toContain("7 members, 2 webhooks")
   expect(stdout).toContain("Bulk extensions before then: 2")
   const pick = (rows: ReadonlyArray<object>, ...fields: ReadonlyArray<string>) =>
     rows.map((row) => fields.map((field): unknown => Reflect.get(row, field)))
@@ -99,10 +102,12 @@ it("has the members, end dates and webhooks of an export, and shows what a month
       "end_date",
       "through",
       "kept_day",
+      "paused_at",
+      "resumes_at",
     ),
     ...pick((await webhooks.health({ project_id })).data, ...options),
   ]
-  expect(await storedBy(client)).toHaveLength(1 + 6 + 2)
+  expect(await storedBy(client)).toHaveLength(1 + 7 + 2)
   expect(await storedBy(machine.client)).toEqual(await storedBy(client))
   // Two end in a month, both after 6 days: they were reminded before.
   expect(stdout).toMatch(/^DAY +MEMBERSHIP.EXPIRED +MEMBERSHIP.EXPIRING +MEMBERSHIP.OVERDUE /m)
@@ -116,7 +121,7 @@ it("has the members, end dates and webhooks of an export, and shows what a month
 it("an export of a project is imported into another", async () => {
   const { path } = await exportProject()
   await server.print`projects create other`
-  const counted = { members: 6, refused: 0 }
+  const counted = { members: 7, refused: 0 }
   expect(await server.json`members import ${path} -p other`).toMatchObject(counted)
 })
 

@@ -17,7 +17,7 @@ import { startProxy, useServer } from "./server.ts"
 const { begin, url } = useServer({ stores: memory({ history: 1_000_000 }) })
 
 const date = "2098-01-01T00:00:00.000Z"
-const head = "user_id,end_date,through,time_zone,kept_day,state,metadata"
+const head = "user_id,end_date,through,time_zone,kept_day,paused_at,resumes_at,state,metadata"
 
 it("the lines that are refused never replace standard input", async () => {
   const { environment, fileWith } = await begin()
@@ -95,7 +95,7 @@ describe("a command that is killed", { timeout }, () => {
     isBad(index) ? `user ${index},${date}` : `${100_000 + index},${date}`,
   )
   const text = ["user_id,end_date", ...lines, ""].join("\n")
-  const members = lines.filter((_, index) => !isBad(index)).map((line) => `${line},,,,active,`)
+  const members = lines.filter((_, index) => !isBad(index)).map((line) => `${line},,,,,,active,`)
   const exported = [head, ...members, ""].join("\n")
   const numbers = lines.flatMap((_, index) => (isBad(index) ? [index + 2] : []))
 

@@ -83,7 +83,7 @@ describe("an export", () => {
     expect(statSync(pathOf("secret.csv")).mode & 0o777).toBe(0o600)
     for (const name of ["secret.csv", "new.csv"])
       expect(readFileSync(pathOf(name), "utf8")).toBe(
-        "user_id,end_date,through,time_zone,kept_day,state,metadata\n",
+        "user_id,end_date,through,time_zone,kept_day,paused_at,resumes_at,state,metadata\n",
       )
     const names = ["dangling.csv", "link.csv", "new.csv", "secret.csv"]
     expect(readdirSync(folder).toSorted()).toEqual(names)

@@ -173,11 +173,39 @@ it.each(["csv", "ndjson"])("members for life are exported as %s, and imported", 
   await print`members grant 1 never`
   const output = pathOf(`life.${format}`)
   await print`members export -o ${output}`
-  const written = format === "csv" ? "\n1,never,,,,active,\n" : '"end_date":null,'
+  const written = format === "csv" ? "\n1,never,,,,,,active,\n" : '"end_date":null,'
   expect(readFileSync(output, "utf8")).toContain(written)
   const other = await begin()
   await other.print`members import ${output}`
   expect(await other.json`members get 1`).toMatchObject({ end_date: null })
+})
+
+it.each(["csv", "ndjson"])("pauses are exported as %s, and imported", async (format) => {
+  const { json, lines, pathOf, print } = await begin()
+  await print`members grant active 2098-01-31`
+  await print`members grant endless 2098-01-31T08:00Z`
+  await print`members grant until 2098-01-31`
+  await print`members pause endless`
+  await print`members pause until --until +30d`
+  const output = pathOf(`pauses.${format}`)
+  await print`members export -o ${output}`
+  const { paused_at, resumes_at } = await json`members get until`
+  const written =
+    format === "csv"
+      ? `\nuntil,,2098-01-31,UTC,,${paused_at},${resumes_at},paused,\n`
+      : `"paused_at":"${paused_at}","resumes_at":"${resumes_at}","state":"paused"`
+  const exported = readFileSync(output, "utf8")
+  expect(exported).toContain(written)
+  expect(exported).not.toContain("null")
+  const other = await begin()
+  await other.print`members import ${output}`
+  expect(await other.lines`members list`).toEqual(await lines`members list`)
+  // A file that says nothing leaves a pause.
+  await other.print`members grant endless 2098-02-28T08:00Z`
+  expect(await other.json`members get endless`).toMatchObject({
+    state: "paused",
+    end_date: "2098-02-28T08:00:00.000Z",
+  })
 })
 
 it.each(["csv", "ndjson"])(
@@ -204,7 +232,7 @@ it.each(["csv", "ndjson"])(
     ])
     const written =
       format === "csv"
-        ? "\nkept,,2098-02-28,Europe/Berlin,30,active,\n"
+        ? "\nkept,,2098-02-28,Europe/Berlin,30,,,active,\n"
         : '{"user_id":"kept","through":"2098-02-28","time_zone":"Europe/Berlin","kept_day":30,'
     expect(readFileSync(output, "utf8")).toContain(written)
 

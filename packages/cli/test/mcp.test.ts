@@ -63,7 +63,8 @@ const dryRunning = `
   projects_update webhooks_replay`
 
 const confirmed = `
-  memberships_grant memberships_update memberships_end projects_create
+  memberships_grant memberships_update memberships_end memberships_move
+  memberships_pause memberships_resume projects_create
   webhooks_create webhooks_update webhooks_delete webhooks_ping webhooks_enable events_publish`
 
 describe("the tools", () => {
@@ -144,6 +145,27 @@ it("grants and imports whole days", async () => {
       { through, kept_day: null },
       { through, kept_day: 30 },
     ],
+  })
+})
+
+it("pauses, resumes and moves memberships, and imports a pause", async () => {
+  const { call, json } = await connectToProject()
+  const [paused_at, resumes_at] = ["2026-01-01T00:00:00.000Z", "2097-01-01T00:00:00.000Z"]
+  const end_date = "2098-01-01T00:00:00.000Z"
+  const line = { user_id: "1", end_date, paused_at, resumes_at }
+  await json("memberships_import", { lines: [line], dry_run: false })
+  const user = { user_id: "1", confirm: true }
+  expect(await json("memberships_get", { user_id: "1" })).toMatchObject({
+    data: { state: "paused", paused_at, resumes_at },
+  })
+  expect(await json("memberships_resume", user)).toMatchObject({ data: { state: "active" } })
+  const asked = await call("memberships_pause", { user_id: "1", through: "2097-01-31" })
+  expect(JSON.stringify(asked)).toContain("has no dry run")
+  const through = { ...user, through: "2027-01-31", reason: "summer" }
+  expect(await json("memberships_pause", through)).toMatchObject({ data: { state: "paused" } })
+  await json("memberships_resume", user)
+  expect(await json("memberships_move", { ...user, to: "2" })).toMatchObject({
+    data: { user_id: "2" },
   })
 })
 

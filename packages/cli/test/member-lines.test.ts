@@ -399,6 +399,33 @@ describe("dates", () => {
     expect(plain(await read(text, { timeZone: "Asia/Tokyo" }))).toEqual(zoned)
   })
 
+  it("of a pause are instants", async () => {
+    const [paused_at, resumes_at] = ["2027-01-31T12:00:00.000Z", "2027-02-28T12:00:00.000Z"]
+    const member = { user_id: "1", end_date: "2098-01-31T12:00:00.000Z" }
+    const row = `1,${member.end_date},${paused_at}`
+    const head = "user_id,end_date,paused_at,resumes_at"
+    const found = await read(`${head}\n${row},${resumes_at}\n${row},\n`)
+    const paused = { ...member, paused_at }
+    expect(found).toEqual([
+      { _tag: "Member", line: 2, ...paused, resumes_at },
+      { _tag: "Member", line: 3, ...paused },
+    ])
+    const nulls = { ...member, paused_at: null, resumes_at: null }
+    const lines = await readJson(JSON.stringify({ ...paused, resumes_at }), JSON.stringify(nulls))
+    expect(lines).toEqual([
+      { _tag: "Member", line: 1, ...paused, resumes_at },
+      { _tag: "Member", line: 2, ...member },
+    ])
+    const told = (field: string) =>
+      `1: ${field} must be an instant, such as 2027-01-31T12:00:00.000Z`
+    for (const wrong of ["2027-01-31", "soon"]) {
+      const since = JSON.stringify({ ...member, paused_at: wrong })
+      expect(await outcome(since)).toEqual([told("paused_at")])
+      const until = JSON.stringify({ ...paused, resumes_at: wrong })
+      expect(await outcome(until)).toEqual([told("resumes_at")])
+    }
+  })
+
   it("that are instants have no use for a time zone, and null and empty cells say nothing", async () => {
     const end_date = "2098-01-31T12:00:00.000Z"
     const more = { time_zone: "UTC", through: null, kept_day: null }

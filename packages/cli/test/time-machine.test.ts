@@ -110,6 +110,27 @@ describe("a copy", () => {
     ])
   })
 
+  it("resumes at the end of a pause, and announces the end later by the time paused", async () => {
+    const { clock, shown, tenure } = await open({ endless: 3 * day })
+    const paused = { projectId, pausedAt: start - day, endDate: start + 2 * day }
+    const memberships = [{ ...paused, userId: "until", resumesAt: start + 3 * day }]
+    await tenure.memberships.import({ projectId, memberships })
+    await tenure.memberships.pause({ projectId, userId: "endless" })
+    await clock.moveTo(start + 3 * day - 1)
+    expect(await clock.next()).toEqual({ at: start + 3 * day, what: "the pause of until ends" })
+    await clock.moveTo(start + 3 * day)
+    await clock.moveTo(start + 4 * day)
+    const reminder = { at: start + 5 * day, what: "a reminder for until, 1 d before the end" }
+    expect(await clock.next()).toEqual(reminder)
+    await clock.moveTo(start + 365 * day)
+    expect(shown().slice(1)).toEqual([
+      "0 h paused endless",
+      "72 h resumed until",
+      "120 h expiring until",
+      "144 h expired until",
+    ])
+  })
+
   it("repeats no reminder from before the start, also after a bulk extension is undone", async () => {
     const { clock, shown, tenure } = await open({ soon: 3 * day })
     await tenure.memberships.extendAll({ projectId, by: "P1D", idempotencyKey: "once" })

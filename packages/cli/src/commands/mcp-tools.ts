@@ -119,7 +119,9 @@ const inputOf = (
   }
 }
 
-/** Returns the fields in an import line, which are a grant's, and the kept day of a membership. */
+const pauseFields = ["paused_at", "resumes_at"] as const
+
+/** Returns the fields in an import line, which are a grant's, and the kept day and the pause of a membership. */
 const linesOf = (schemas: Schemas): Fields => {
   const alternatives = alternativesOf(inline(schemas["Grant"], schemas))
   const { if_absent: _, reason: __, ...granted } = Object.assign({}, ...alternatives.map(fieldsOf))
@@ -139,6 +141,16 @@ const linesOf = (schemas: Schemas): Fields => {
           maximum: 31,
           description: "The day that months count with, as the membership has it.",
         },
+        ...Object.fromEntries(
+          pauseFields.map((name) => [
+            name,
+            {
+              type: "string",
+              format: "date-time",
+              description: "Of the pause, as the membership has it.",
+            },
+          ]),
+        ),
       },
       required: ["user_id"],
       additionalProperties: false,

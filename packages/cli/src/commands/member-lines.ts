@@ -52,6 +52,10 @@ export type FileMember = FileEnd & {
   readonly user_id: string
   /** The day that months count with, if the end date does not tell it. */
   readonly kept_day?: number | undefined
+  /** When its pause began, if it is paused. */
+  readonly paused_at?: string | undefined
+  /** When its pause ends by itself. */
+  readonly resumes_at?: string | undefined
   readonly metadata?: Metadata | undefined
 }
 
@@ -169,6 +173,33 @@ const readKeptDay = (given: unknown): Result.Result<number | undefined, string> 
     : Result.fail("kept_day must be a whole number from 1 to 31")
 }
 
+/** Reads an instant of a pause, as an export has it. */
+const readInstant = (
+  field: "paused_at" | "resumes_at",
+  given: unknown,
+): Result.Result<string | undefined, string> => {
+  if (!isGiven(given)) return Result.succeed(undefined)
+  const text = asText(given)
+  const instant = parseDay(text) === undefined ? parseDate(text) : undefined
+  return instant === undefined
+    ? Result.fail(`${field} must be an instant, such as 2027-01-31T12:00:00.000Z`)
+    : Result.succeed(instant)
+}
+
+/** Reads a pause, as an export has it. */
+const readPause = ({
+  paused_at,
+  resumes_at,
+}: Values): Result.Result<Pick<FileMember, "paused_at" | "resumes_at">, string> =>
+  Result.gen(function* () {
+    const since = yield* readInstant("paused_at", paused_at)
+    const until = yield* readInstant("resumes_at", resumes_at)
+    return {
+      ...(since !== undefined && { paused_at: since }),
+      ...(until !== undefined && { resumes_at: until }),
+    }
+  })
+
 /** Explains a doubt about the letters in metadata. */
 const encodingProblem = (
   metadata: Metadata | undefined,
@@ -202,6 +233,8 @@ const lineFromFields = (
   if (Result.isFailure(end)) return refuse(end.failure)
   const kept_day = readKeptDay(values.kept_day)
   if (Result.isFailure(kept_day)) return refuse(kept_day.failure)
+  const pause = readPause(values)
+  if (Result.isFailure(pause)) return refuse(pause.failure)
   const metadata = readMetadata(values.metadata)
   if (Result.isFailure(metadata)) return refuse(metadata.failure)
   const unclear = encodingProblem(metadata.success, isGuessed)
@@ -212,6 +245,7 @@ const lineFromFields = (
         user_id,
         ...end.success,
         kept_day: kept_day.success,
+        ...pause.success,
         metadata: metadata.success,
       }
     : refuse(unclear)
@@ -348,6 +382,8 @@ const makeRowReader = ({ indexes, titles }: Header, reading: Reading) => {
       through: withoutFormula(cellOf("through")).text,
       time_zone: cellOf("time_zone"),
       kept_day: cellOf("kept_day"),
+      paused_at: withoutFormula(cellOf("paused_at")).text,
+      resumes_at: withoutFormula(cellOf("resumes_at")).text,
       metadata: cellOf("metadata"),
     }
     return lineFromFields(line, values, given, reading, isGuessed)

@@ -60,24 +60,32 @@ const endOf = (
 
 const lineOf: Readonly<Record<Format, (member: Membership, time_zone: string) => string>> = {
   csv: (member, time_zone) => {
-    const { kept_day, metadata, state, user_id } = member
+    const { kept_day, metadata, paused_at, resumes_at, state, user_id } = member
     const end = endOf(member, time_zone)
     const dates =
       "through" in end ? ["", end.through, end.time_zone] : [endText(end.end_date), "", ""]
-    const cells = [cell(user_id), ...dates, kept_day ?? "", state, metadataCell(metadata)]
+    const pause = [paused_at ?? "", resumes_at ?? ""]
+    const cells = [cell(user_id), ...dates, kept_day ?? "", ...pause, state, metadataCell(metadata)]
     return `${cells.join(",")}\n`
   },
   ndjson: (member, time_zone) => {
-    const { kept_day, metadata, state, user_id } = member
-    const end = endOf(member, time_zone)
-    const kept = kept_day !== null && { kept_day }
-    return `${JSON.stringify({ user_id, ...end, ...kept, state, metadata })}\n`
+    const { kept_day, metadata, paused_at, resumes_at, state, user_id } = member
+    const line = {
+      user_id,
+      ...endOf(member, time_zone),
+      ...(kept_day !== null && { kept_day }),
+      ...(paused_at !== null && { paused_at }),
+      ...(resumes_at !== null && { resumes_at }),
+      state,
+      metadata,
+    }
+    return `${JSON.stringify(line)}\n`
   },
 }
 
 /** A file's first line. */
 export const headOf: Readonly<Record<Format, string>> = {
-  csv: "user_id,end_date,through,time_zone,kept_day,state,metadata\n",
+  csv: "user_id,end_date,through,time_zone,kept_day,paused_at,resumes_at,state,metadata\n",
   ndjson: "",
 }
 

@@ -45,6 +45,8 @@ const formatLine = ({
   end_date,
   kept_day,
   metadata,
+  paused_at,
+  resumes_at,
   through,
   time_zone,
   user_id,
@@ -53,6 +55,8 @@ const formatLine = ({
   ...(through === undefined ? { end_date } : { through }),
   ...(time_zone !== undefined && { time_zone }),
   ...(kept_day !== undefined && { kept_day }),
+  ...(paused_at !== undefined && { paused_at }),
+  ...(resumes_at !== undefined && { resumes_at }),
   ...(metadata !== undefined && { metadata }),
 })
 

@@ -10,7 +10,15 @@ import { callApi, listed } from "../support/api.ts"
 import { Failure } from "../support/failure.ts"
 import { projectFlag, userId } from "../support/flags.ts"
 import { printResult } from "../support/output.ts"
-import { endText, isoOf, lastEndDate, layOut, pluralize, printable } from "../support/text.ts"
+import {
+  endText,
+  isoOf,
+  lastEndDate,
+  layOut,
+  pauseText,
+  pluralize,
+  printable,
+} from "../support/text.ts"
 
 /** A change to a member, as the API returns it. */
 type Change = Omit<AuditRow, "user_id" | "subject" | "changes">
@@ -23,6 +31,12 @@ export interface DatedChange extends Change {
 
 // Without a date, a move has taken the membership away.
 const leaving: ReadonlySet<string> = new Set(["ended", "moved"])
+
+/** Tells whether a change is the beginning of a pause, which leaves the date. */
+const isPause = ({ action }: Change): boolean => action === "paused"
+
+// A membership is paused if the last one of these is a pause.
+const pausing: ReadonlySet<string> = new Set(["paused", "resumed", ...leaving])
 
 const isOfAll = ({ action }: Change): boolean => action.startsWith("bulk_")
 
@@ -65,9 +79,12 @@ const explainDates = (
   changes: ReadonlyArray<Change>,
   current: string | undefined,
 ): ReadonlyArray<DatedChange> => {
-  const dated = changes.filter(({ action }) => !datelessActions.has(action)).toReversed()
+  const told = changes
+    .filter((change) => isPause(change) || !datelessActions.has(change.action))
+    .toReversed()
+  const last = told.findLastIndex((change) => !isPause(change))
   let before: string | null = null
-  const forward = dated.map((change) => {
+  const forward = told.map((change) => {
     const from = isOfAll(change) ? before : change.from
     before = dateAfter(change, from)
     return { change, from, to: before }
@@ -82,7 +99,8 @@ const explainDates = (
       ...change,
       from: start,
       to: end,
-      sets_current_date: index === 0 && current !== undefined && end === current,
+      sets_current_date:
+        index === told.length - 1 - last && current !== undefined && end === current,
     }
   })
   return filled.toReversed()
@@ -102,10 +120,17 @@ const maxShown = 20
 const maxRead = 1000
 
 /** Says how the date came about, in one sentence. */
-const sentenceOf = (changes: ReadonlyArray<DatedChange>, isMember: boolean): string => {
-  const last = changes.at(-1)
+const sentenceOf = (
+  changes: ReadonlyArray<DatedChange>,
+  state: Membership["state"] | null,
+): string => {
+  const last = changes.findLast((change) => !isPause(change))
   if (last === undefined) return "The audit trail does not tell how it came about: it is older."
-  if (!isMember) return `The last change was made on ${last.at} by ${authorOf(last)}.`
+  if (state === null) return `The last change was made on ${last.at} by ${authorOf(last)}.`
+  const pause = changes.findLast(({ action }) => pausing.has(action))
+  // A sweep records that it has ended by itself.
+  if (pause !== undefined && isPause(pause) && state !== "paused")
+    return `The pause of ${pause.at} has just ended, and the time paused was added to the date.`
   return last.sets_current_date
     ? `The date that holds now was set on ${last.at} by ${authorOf(last)}.`
     : "The last change in the audit trail has set another date: a change is missing there."
@@ -134,14 +159,29 @@ interface Explanation {
   readonly through: string | null
   /** When it expires, if it has ended, and is still active. */
   readonly grace_until: string | null
+  /** When its pause began, if it is paused. */
+  readonly paused_at: string | null
+  /** When its pause ends by itself. */
+  readonly resumes_at: string | null
   /** `null` if there is no membership. */
   readonly state: Membership["state"] | null
   /** Oldest first. */
   readonly changes: ReadonlyArray<DatedChange>
 }
 
-const standingOf = ({ end_date, grace_until, state, through }: Explanation): string => {
+const standingOf = ({
+  end_date,
+  grace_until,
+  paused_at,
+  resumes_at,
+  state,
+  through,
+}: Explanation): string => {
   if (state === null) return "is no member"
+  if (paused_at !== null)
+    return end_date === null
+      ? `is ${pauseText(paused_at, resumes_at)}: a member for life`
+      : `is ${pauseText(paused_at, resumes_at)}: the end date ${end_date} stands, and is later afterwards by the time paused`
   if (end_date === null) return "is a member for life: the membership never ends"
   if (state === "active" && grace_until === null) {
     return `is active${through === null ? "" : ` through ${through},`} until ${end_date}`
@@ -161,7 +201,7 @@ const linesOf = (explanation: Explanation) => {
     ...(left > 0 ? [`${pluralize(left, "earlier change")}: see tenure members history.`] : []),
     ...(changes.length === 0 ? [] : layOut(changes.slice(-maxShown).map(rowOf), Infinity).lines),
     "",
-    printable(sentenceOf(changes, state !== null)),
+    printable(sentenceOf(changes, state)),
   ]
 }
 
@@ -192,6 +232,8 @@ export const whyCommand = Command.make(
       end_date: member?.end_date ?? null,
       through: member?.through ?? null,
       grace_until: member?.grace_until ?? null,
+      paused_at: member?.paused_at ?? null,
+      resumes_at: member?.resumes_at ?? null,
       state: member?.state ?? null,
       changes: explainDates(found, member && (member.end_date ?? lastEndDate)),
     }

@@ -12,6 +12,7 @@ import { describeDryRun, dryRunFlag, eventsFlag, requireDryRun } from "../suppor
 import {
   type GivenEnd,
   type MembershipEnd,
+  type PauseEnd,
   endArgument,
   endFlag,
   endOf,
@@ -19,6 +20,7 @@ import {
   findZone,
   goalArgument,
   goalOf,
+  pauseEndOf,
   readZone,
   requireGoal,
   requireOne,
@@ -26,6 +28,7 @@ import {
   shortEnd,
   throughFlag,
   timeZoneFlag,
+  untilFlag,
   wholeEnd,
 } from "../support/end-dates.ts"
 import { Failure, operationFailed, usageFailure } from "../support/failure.ts"
@@ -40,7 +43,14 @@ import {
   printRecord,
   printResult,
 } from "../support/output.ts"
-import { endText, lastEndDate, layOutOne, pluralize, printable } from "../support/text.ts"
+import {
+  endText,
+  lastEndDate,
+  layOutOne,
+  pauseText,
+  pluralize,
+  printable,
+} from "../support/text.ts"
 import { bulkExtensionsCommand, undoCommand } from "./bulk-extensions.ts"
 import { endsCommand } from "./members-ends.ts"
 import { exportFormat, formats, headOf, outputFlag, writeMembers } from "./members-export.ts"
@@ -152,8 +162,10 @@ const project = projectFlag,
   commandsReason = reason,
   commandsUserId = userId
 
-const commandsState = Flag.Literals("state", ["active", "expired"]).pipe(
-  Flag.withDescription("Only active members, those in grace included, or only expired ones"),
+const commandsState = Flag.Literals("state", ["active", "paused", "expired"]).pipe(
+  Flag.withDescription(
+    "Only active members, those in grace included, or only paused or expired ones",
+  ),
   Flag.optional,
 )
 
@@ -165,15 +177,19 @@ const endingBefore = dateFlag(
 const textsOf = (metadata: Membership["metadata"]): ReadonlyArray<string> =>
   Object.entries(metadata).map(([name, text]) => `${name}=${text}`)
 
-/** Writes a state for people: until when the grace lasts, too. */
-const stateText = ({ grace_until, state }: Pick<Membership, "grace_until" | "state">): string =>
-  grace_until === null ? state : `${state}, in grace until ${grace_until}`
+type State = Pick<Membership, "grace_until" | "paused_at" | "resumes_at" | "state">
 
-const rowOf = ({ grace_until, metadata, state, user_id, ...end }: Membership) => ({
-  user_id,
-  end_date: shortEnd(end),
-  state: stateText({ grace_until, state }),
-  metadata: textsOf(metadata),
+/** Writes a state for people: until when the grace lasts, or since when it is paused, too. */
+const stateText = ({ grace_until, paused_at, resumes_at, state }: State): string => {
+  if (paused_at !== null) return pauseText(paused_at, resumes_at)
+  return grace_until === null ? state : `${state}, in grace until ${grace_until}`
+}
+
+const rowOf = (member: Membership) => ({
+  user_id: member.user_id,
+  end_date: shortEnd(member),
+  state: stateText(member),
+  metadata: textsOf(member.metadata),
 })
 
 /** Makes a call, and prints the membership that it returns. */
@@ -186,17 +202,14 @@ const callAndPrintMember = Effect.fnUntraced(function* (
 ) {
   const { data } = yield* callApi(operation)
   const zone = (yield* jsonFlag) ? undefined : yield* findZone(project_id, data)
-  yield* printRecord(
-    data,
-    ({ created, grace_until, kept_day, metadata, state, user_id, ...end }) => ({
-      ...(created !== undefined && { created }),
-      user_id,
-      end_date: wholeEnd(end, zone),
-      ...(kept_day !== null && { kept_day }),
-      state: stateText({ grace_until, state }),
-      metadata: textsOf(metadata),
-    }),
-  )
+  yield* printRecord(data, ({ created, ...member }) => ({
+    ...(created !== undefined && { created }),
+    user_id: member.user_id,
+    end_date: wholeEnd(member, zone),
+    ...(member.kept_day !== null && { kept_day: member.kept_day }),
+    state: stateText(member),
+    metadata: textsOf(member.metadata),
+  }))
 })
 
 const prefix = Flag.String("prefix").pipe(
@@ -224,6 +237,7 @@ const list = Command.make(
   Command.withDescription("Lists the members of a project, in the order of their ids"),
   Command.withExamples([
     { command: "tenure members list --project shop --state expired" },
+    { command: "tenure members list --project shop --state paused" },
     { command: "tenure members list --project shop --prefix ada" },
     { command: "tenure members list --project shop --ending-before 2027-12-31" },
   ]),
@@ -500,6 +514,111 @@ const extend = Command.make(
   ]),
 )
 
+const pause = Command.make(
+  "pause",
+  {
+    user: commandsUserId,
+    until: untilFlag,
+    through: throughFlag.pipe(
+      Flag.withDescription("The last whole day of the pause, as a day in --until says, too"),
+    ),
+    timeZone: timeZoneFlag.pipe(
+      Flag.withDescription(
+        "The IANA time zone in which the day ends; by default, that of the project",
+      ),
+    ),
+    project,
+    reason: commandsReason,
+  },
+  Effect.fnUntraced(function* (given) {
+    const isEndless = Option.isNone(given.until) && Option.isNone(given.through)
+    if (isEndless && Option.isSome(given.timeZone)) {
+      return yield* usageFailure("--time-zone is for a day: add --until or --through.")
+    }
+    const end: PauseEnd = isEndless
+      ? {}
+      : yield* pauseEndOf(
+          yield* requireOne("Give either --until or --through.", given.until, given.through),
+          given,
+        )
+    yield* callAndPrintMember(given.project, ({ memberships }, options) =>
+      memberships.pause(
+        {
+          project_id: given.project,
+          user_id: given.user,
+          ...end,
+          reason: getOrUndefined(given.reason),
+        },
+        options,
+      ),
+    )
+  }),
+).pipe(
+  Command.withDescription(
+    "Pauses an active membership: its end date stands meanwhile, and is later afterwards by the time paused",
+  ),
+  Command.withExamples([
+    {
+      command: "tenure members pause 1001 --project shop",
+      description: "Until it is resumed",
+    },
+    {
+      command: 'tenure members pause 1001 --through 2027-08-31 --reason "summer" --project shop',
+    },
+    { command: "tenure members pause 1001 --until +30d --project shop" },
+  ]),
+)
+
+const resume = Command.make(
+  "resume",
+  { user: commandsUserId, project, reason: commandsReason },
+  (given) =>
+    callAndPrintMember(given.project, ({ memberships }, options) =>
+      memberships.resume(
+        {
+          project_id: given.project,
+          user_id: given.user,
+          reason: getOrUndefined(given.reason),
+        },
+        options,
+      ),
+    ),
+).pipe(
+  Command.withDescription("Ends the pause of a membership"),
+  Command.withExamples([{ command: "tenure members resume 1001 --project shop" }]),
+)
+
+const to = Argument.String("to").pipe(
+  Argument.withDescription("The other user id, with or without a membership"),
+)
+
+const move = Command.make(
+  "move",
+  { user: commandsUserId, to, project, reason: commandsReason },
+  (given) =>
+    callAndPrintDone(
+      ({ memberships }, options) =>
+        memberships.move(
+          {
+            project_id: given.project,
+            user_id: given.user,
+            to: given.to,
+            reason: getOrUndefined(given.reason),
+          },
+          options,
+        ),
+      ({ end_date }) =>
+        `Moved the membership of ${given.user} to ${given.to}. End date: ${endText(end_date)}`,
+    ),
+).pipe(
+  Command.withDescription(
+    "Moves a membership to another user id. If both have one, the later end date stays",
+  ),
+  Command.withExamples([
+    { command: 'tenure members move 1001 1002 --reason "merged accounts" --project shop' },
+  ]),
+)
+
 const erase = booleanFlag("erase", "Also removes the user id from the history and from events")
 
 const endMember = Effect.fnUntraced(function* (given: {
@@ -566,6 +685,9 @@ export const membersCommand = Command.make("members").pipe(
     grant,
     update,
     extend,
+    pause,
+    resume,
+    move,
     end,
     eraseCommand,
     endsCommand,

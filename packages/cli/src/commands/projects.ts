@@ -55,8 +55,8 @@ const get = Command.make(
     const { data: counts } = yield* callApi(({ memberships }, options) =>
       memberships.ends({ project_id: project, from: today, to: today }, options),
     )
-    const { active, ends_in_7_days, ends_today, expired, overdue } = counts
-    const figures = { active, overdue, expired, ends_today, ends_in_7_days }
+    const { active, ends_in_7_days, ends_today, expired, overdue, paused } = counts
+    const figures = { active, overdue, paused, expired, ends_today, ends_in_7_days }
     yield* printRecord({ ...found, ...figures }, (row) => row)
   }),
 ).pipe(

@@ -11,6 +11,8 @@ export const fields = [
   "through",
   "time_zone",
   "kept_day",
+  "paused_at",
+  "resumes_at",
   "metadata",
 ] as const
 

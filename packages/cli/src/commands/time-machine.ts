@@ -124,6 +124,9 @@ const frameMillis = 50
 // The delay before running work due at once, in real milliseconds.
 const settleMillis = 200
 
+// Among so many paused members, the next one to be resumed is named.
+const maxPaused = 10_000
+
 // So many moves without an event are no step any more.
 const maxMoves = 10_000
 
@@ -273,7 +276,17 @@ export const startTimeMachine = async ({
     return Math.min(...webhooks.map(({ nextAttemptAt = Infinity }) => nextAttemptAt))
   }
 
+  /** Finds a membership whose pause ends by itself at a time. */
+  const findResuming = async (at: number) => {
+    const paused = await tenure.memberships
+      .list({ projectId, state: "paused", limit: maxPaused })
+      .catch(() => [])
+    return paused.find(({ resumesAt }) => resumesAt === at)
+  }
+
   const describeAt = async (at: number): Promise<string> => {
+    const resuming = await findResuming(at)
+    if (resuming !== undefined) return `the pause of ${resuming.userId} ends`
     // Somebody may have deleted the project.
     const grace = await tenure.memberships.findProject(projectId).then(
       (project) => project.grace,

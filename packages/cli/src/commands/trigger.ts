@@ -162,12 +162,21 @@ const grantUntil =
     return memberships.grant({ ...member, end_date, reason }, options)
   }
 
+const pause: Act = ({ memberships }, member, options) =>
+  memberships.pause({ ...member, reason }, options)
+
 const acts: Readonly<Record<string, ReadonlyArray<Act>>> = {
   "membership.granted": [grant],
   "membership.extended": [
     grant,
     ({ memberships }, member, options) =>
       memberships.extend({ ...member, extend: farFuture, reason }, options),
+  ],
+  "membership.paused": [grant, pause],
+  "membership.resumed": [
+    grant,
+    pause,
+    ({ memberships }, member, options) => memberships.resume({ ...member, reason }, options),
   ],
   "membership.ended": [grant],
   "memberships.imported": [

@@ -8,8 +8,8 @@ import * as Flag from "effect/cli/Flag"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { callApi } from "./api.ts"
-import { operationFailed, usageFailure } from "./failure.ts"
+import { type Api, callApi } from "./api.ts"
+import { type Failure, operationFailed, usageFailure } from "./failure.ts"
 import { dateFormat, durationFlag, parseDate, parseDuration, whatIsExpected } from "./flags.ts"
 import { endText, isoOf } from "./text.ts"
 
@@ -90,6 +90,20 @@ export const endFlag = (name: string, description: string) =>
     Flag.withDescription(description),
     Flag.optional,
   )
+
+/** When a pause is to end by itself. */
+export const untilFlag = Flag.String("until").pipe(
+  Flag.filterMap(parseGoal, (text) =>
+    isNever(text)
+      ? "a date. Without --until, the pause lasts until the membership is resumed"
+      : whatMayBeRelative(),
+  ),
+  Flag.withMetavar("DATE"),
+  Flag.withDescription(
+    `When the pause ends by itself: ${dateFormat}; or ${relativeFormat} from now. A day is its last one. By default, it lasts until members resume`,
+  ),
+  Flag.optional,
+)
 
 /** The last whole day, in place of a date. */
 export const throughFlag = Flag.String("through").pipe(
@@ -221,6 +235,22 @@ export const endOf = Effect.fnUntraced(function* (given: GivenEnd, place: DayPla
       return time_zone === undefined ? { end_date: null } : yield* needsDay
   }
 })
+
+/** The part of a request that says when a pause ends; empty if somebody has to end it. */
+export interface PauseEnd {
+  readonly until?: string | undefined
+  readonly through?: string | undefined
+  readonly time_zone?: string | undefined
+}
+
+/** Returns the part of a request that says when a pause ends. */
+export const pauseEndOf = (
+  given: GivenEnd,
+  place: DayPlace,
+): Effect.Effect<PauseEnd, Failure, Api> =>
+  Effect.map(endOf(given, place), (end) =>
+    "through" in end ? end : { until: end.end_date ?? undefined },
+  )
 
 /** When a membership ends. */
 export type MembershipEnd = Pick<Membership, "end_date" | "through">

@@ -27,6 +27,10 @@ export const lastEndDate = isoOf(latestInstant)
 export const endText = (date: string | null): string =>
   date === null || date === lastEndDate ? "never" : date
 
+/** Writes a pause for people: since when, and until when, if it ends by itself. */
+export const pauseText = (paused_at: string, resumes_at: string | null): string =>
+  `paused since ${paused_at}${resumes_at === null ? "" : `, until ${resumes_at}`}`
+
 type Cell = string | number | boolean | null | undefined | ReadonlyArray<string>
 
 /** A row: its cells by column name. */
