@@ -1,7 +1,7 @@
 /** A user's memberships in a few projects: reads them, grants them at sign-up, and ends them. */
 
 import type { Member, Tenure } from "@tenure/core"
-import { digestToken, unless } from "@tenure/core/internal"
+import { digestToken, hasTag, unless } from "@tenure/core/internal"
 import type { User } from "better-auth"
 
 /** A membership, as the session has it. */
@@ -10,10 +10,15 @@ export interface SessionMembership {
   readonly projectId: string
   /** When it ends, or has ended. */
   readonly endDate: Date
-  /** `"expired"` if the end date was over when the session was read, and the project's grace, too. */
+  /**
+   * When the session was read: `"paused"` in a pause, and `"expired"` if the end date was over, and the project's grace,
+   * too.
+   */
   readonly state: "active" | "paused" | "expired"
   /** When it expires, if the end date was over then, and it was still active by the project's grace; otherwise `null`. */
   readonly graceUntil: Date | null
+  /** When its pause ends by itself, if it was paused then, and nobody has to resume it; otherwise `null`. */
+  readonly resumesAt: Date | null
 }
 
 /** Returns when a new user's membership ends; `undefined` for none. */
@@ -29,6 +34,9 @@ const origin = { keyId: "better-auth" }
 
 /** How long after sign-up a missed trial is granted: as long as stores remember what they have granted, by default. */
 const lateMillis = 86_400_000
+
+const dateOrNull = (millis: number | undefined): Date | null =>
+  millis === undefined ? null : new Date(millis)
 
 /** Makes the functions for a user's memberships in these projects. */
 export const makeMemberProjects = (
@@ -78,12 +86,13 @@ export const makeMemberProjects = (
       (await find(member)) ??
       (await grantMissing(user, projectId, anonymousId).then(() => find(member)))
     if (found === undefined) return undefined
-    const { endDate, graceUntil, state } = found
+    const { endDate, graceUntil, resumesAt, state } = found
     return {
       projectId,
       endDate: new Date(endDate),
       state,
-      graceUntil: graceUntil === undefined ? null : new Date(graceUntil),
+      graceUntil: dateOrNull(graceUntil),
+      resumesAt: dateOrNull(resumesAt),
     }
   }
 
@@ -103,13 +112,18 @@ export const makeMemberProjects = (
       return found.filter((membership) => membership !== undefined)
     },
 
-    /** Moves a user's memberships to another user, project by project. */
+    /** Moves a user's memberships to another user, project by project. Paused ones stay: then it rejects at the end. */
     moveAll: async (userId: string, to: string): Promise<void> => {
+      const conflicts: Array<unknown> = []
       for (const projectId of projects) {
         const member = { projectId, userId }
         const move = memberships.move({ ...member, to, reason: "account linked" }, origin)
-        await unless(["MembershipNotFound"], move)
+        await unless(["MembershipNotFound"], move).catch((error: unknown) => {
+          if (!hasTag(error, ["StateConflict"])) throw error
+          conflicts.push(error)
+        })
       }
+      if (conflicts.length > 0) throw conflicts[0]
     },
 
     /** Ends or erases a user's memberships, project by project. */

@@ -155,6 +155,8 @@ const setUp = async (
 
 const refused = { statusCode: 503 }
 
+const nothing = { graceUntil: null, resumesAt: null }
+
 describe("a session", () => {
   it("has the user's memberships", async () => {
     const { auth, grant, session, signUp } = await setUp({ projects: ["p1", "p2"] })
@@ -167,8 +169,8 @@ describe("a session", () => {
       user: { id: userId, email: ada.email },
       session: { userId },
       memberships: [
-        { projectId: "p1", endDate, state: "active", graceUntil: null },
-        { projectId: "p2", endDate: new Date("2020-01-01"), state: "expired", graceUntil: null },
+        { projectId: "p1", endDate, state: "active", ...nothing },
+        { projectId: "p2", endDate: new Date("2020-01-01"), state: "expired", ...nothing },
       ],
     })
     expect(await auth.api.getSession({ headers: new Headers() })).toBeNull()
@@ -181,10 +183,27 @@ describe("a session", () => {
     const endDate = new Date(Date.now() - day)
     await grant(userId, endDate)
     const graceUntil = new Date(endDate.getTime() + 2 * day)
-    const inGrace = { projectId: "p1", endDate, state: "active", graceUntil }
+    const inGrace = { ...nothing, projectId: "p1", endDate, state: "active", graceUntil }
     expect(await session({ headers })).toEqual([inGrace])
     await memberships.updateProject({ projectId: "p1", grace: null })
     expect(await session({ headers })).toMatchObject([{ state: "expired", graceUntil: null }])
+  })
+
+  it("has paused memberships, which are not active", async () => {
+    const { grant, memberships, session, signUp } = await setUp()
+    const { headers, userId } = await signUp()
+    const endDate = new Date(Date.now() + day)
+    await grant(userId, endDate)
+    const member = { projectId: "p1", userId }
+    await memberships.pause(member)
+    const paused = { projectId: "p1", endDate, state: "paused", ...nothing }
+    expect(await session({ headers })).toEqual([paused])
+    await memberships.resume(member)
+    const resumesAt = new Date(Date.now() + 30 * day)
+    await memberships.pause({ ...member, until: resumesAt })
+    expect(await session({ headers })).toMatchObject([{ state: "paused", resumesAt }])
+    await memberships.resume(member)
+    expect(await session({ headers })).toMatchObject([{ state: "active", ...nothing }])
   })
 
   it("has types, with the fields of the host", async () => {
@@ -238,7 +257,7 @@ describe("a session", () => {
       ReadonlyArray<SessionMembership> | null | undefined
     >()
     expect(data?.memberships).toEqual([
-      { projectId: "p1", state: "active", graceUntil: null, endDate: expect.any(Date) },
+      { projectId: "p1", state: "active", ...nothing, endDate: expect.any(Date) },
     ])
   })
 })
@@ -250,7 +269,7 @@ describe("a sign-up", () => {
     const session = await auth.api.getSession({ headers })
     const created = session?.user.createdAt.getTime() ?? 0
     expect(session?.memberships).toEqual([
-      { projectId: "p1", state: "active", graceUntil: null, endDate: new Date(created + 14 * day) },
+      { projectId: "p1", state: "active", ...nothing, endDate: new Date(created + 14 * day) },
     ])
     expect(await actions(userId)).toEqual(["granted"])
   })
@@ -262,7 +281,7 @@ describe("a sign-up", () => {
       trial: ({ email }, projectId) =>
         projectId === "p2" && email === ada.email ? endDate : undefined,
     })
-    const granted = [{ projectId: "p2", state: "active", graceUntil: null, endDate }]
+    const granted = [{ projectId: "p2", state: "active", ...nothing, endDate }]
     expect(await session(await signUp())).toEqual(granted)
     expect(await session(await signUp("grace@example.com"))).toEqual([])
   })
@@ -413,7 +432,7 @@ describe("an anonymous user who signs up or in", () => {
     const linked = await on.signUp(ada.email, headers)
     expect(linked.userId).not.toBe(userId)
     expect(await on.session(linked)).toEqual([
-      { projectId: "p1", state: "active", graceUntil: null, endDate: new Date(in2099) },
+      { projectId: "p1", state: "active", ...nothing, endDate: new Date(in2099) },
     ])
     expect(await on.actions(linked.userId)).toEqual(["moved"])
     expect(await on.actions(userId)).toEqual(actions)
@@ -502,6 +521,21 @@ describe("an anonymous user who signs up or in", () => {
     expect(on.errors.join()).toContain(
       `user ${on.userId} could not be moved to the user ${linked.userId}`,
     )
+  })
+
+  it("has a paused membership still, which is logged, and the others move", async () => {
+    const on = await setUpMember({ projects: ["p1", "p2"], onDelete: "erase" })
+    await on.grant(on.userId, in2098, "p2")
+    await on.memberships.pause({ projectId: "p1", userId: on.userId })
+    const linked = await on.signUp(ada.email, on.headers)
+    expect(await on.endDates(on.userId)).toEqual([in2099, undefined])
+    expect(await on.endDates(linked.userId)).toEqual([undefined, in2098])
+    expect(on.errors.join()).toContain(
+      `user ${on.userId} could not be moved to the user ${linked.userId}`,
+    )
+    await on.memberships.resume({ projectId: "p1", userId: on.userId })
+    await on.memberships.move({ projectId: "p1", userId: on.userId, to: linked.userId })
+    expect(await on.session(linked)).toMatchObject([{ state: "active" }, { state: "active" }])
   })
 
   it("leaves nothing to others: deleted, the membership ends", async () => {
