@@ -6,6 +6,9 @@ import { type Basis, type PaidInvoice, type PaymentRules, lossOf, paidBy } from 
 
 const keyId = "stripe"
 
+/** Tells whether a change in the audit trail was made for an event from Stripe. */
+export const isOwn = ({ origin }: AuditRow): boolean => origin.keyId === keyId
+
 /** Returns the origin of a change. */
 export const originOf = (eventId: string) => ({ keyId, requestId: eventId })
 
@@ -62,16 +65,39 @@ const pattern =
   /^Stripe: (?:(\w+) (?:refunded|credited|disputed|canceled|over))?(?:; )?(?:(\w+) pays until (\S+))?$/
 
 /** Returns the payment recorded in a row; `undefined` for rows of others. */
-export const basisIn = ({ origin, reason }: AuditRow): Basis | undefined => {
-  const [, lost, paying, until] = (origin.keyId === keyId && pattern.exec(reason ?? "")) || []
+export const basisIn = (row: AuditRow): Basis | undefined => {
+  const [, lost, paying, until] = (isOwn(row) && pattern.exec(row.reason ?? "")) || []
   const invoices = [paying, lost].filter((id) => id !== undefined)
   if (invoices.length === 0) return undefined
   return { invoices, until: until === undefined ? -Infinity : Date.parse(until) }
 }
 
+/** So many ids of invoices are short enough for a reason. */
+const maxNamed = 10
+
+/** The reason for a pause during the disputes of invoices. It names no basis. */
+export const disputeReason = (invoices: ReadonlyArray<PaidInvoice>): string =>
+  `${prefix}${invoices
+    .slice(0, maxNamed)
+    .map(({ id }) => id)
+    .join(", ")} in dispute`
+
+const disputePattern = /^Stripe: (\w+(?:, \w+)*) in dispute$/
+
+/** Returns the invoices in dispute for which a row's change has paused a membership; `undefined` for other changes. */
+export const disputeIn = (row: AuditRow): ReadonlyArray<string> | undefined => {
+  const [, invoices] =
+    (row.action === "paused" && isOwn(row) && disputePattern.exec(row.reason ?? "")) || []
+  return invoices?.split(", ")
+}
+
+/** The reason for the end of such a pause. */
+export const disputeOverReason = (invoices: ReadonlyArray<string>): string =>
+  `${prefix}${invoices.join(", ")} no longer in dispute, or paid otherwise`
+
 /**
  * Returns the payment behind a membership's end date; `undefined` if somebody else has set the date. Bulk extensions by a
- * duration only add to it, and a move to another user id takes it along.
+ * duration and pauses only add to it, and a move to another user id takes it along.
  *
  * @param after - reads only rows of the audit trail older than this one
  */
@@ -88,6 +114,7 @@ export const readBasis = async (
       datelessActions.has(action) ||
       action === "bulk_undone" ||
       action === "bulk_extended_by" ||
+      action === "resumed" ||
       // The membership left, or the one that came had no later date.
       (action === "moved" && (to === undefined || to === from)) ||
       (subject !== undefined && undone.has(subject))

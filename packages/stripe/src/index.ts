@@ -1,4 +1,4 @@
-/** Receives webhooks from Stripe: payments extend memberships, refunds and cancellations shorten them. */
+/** Receives webhooks from Stripe: payments extend memberships, refunds and cancellations shorten them, and disputes may pause them. */
 
 import type { Tenure } from "@tenure/core"
 import { Setting, hostLoggerOption } from "@tenure/core/internal"
@@ -79,6 +79,12 @@ export const stripeWebhookOptions = Setting.object({
    * (`"keep"`). Default: `"shorten"`.
    */
   refunds: Setting.withDefault(Setting.oneOf(["shorten", "keep"]), "shorten"),
+  /**
+   * Whether an invoice counts as unpaid while the bank decides on a dispute, as after a refund (`"shorten"`), or as paid,
+   * and the membership is paused (`"pause"`). Once the dispute is closed, it is resumed, and what the option `refunds` says
+   * applies. Default: `"shorten"`.
+   */
+  disputes: Setting.withDefault(Setting.oneOf(["shorten", "pause"]), "shorten"),
   /**
    * Whether the payment for a missing membership creates it (`"grant"`), or is rejected, so that Stripe sends the event
    * again later (`"reject"`). Default: `"grant"`.
@@ -267,6 +273,7 @@ const readBody = async ({ body }: Request): Promise<Uint8Array | undefined> => {
 export const stripeWebhook = (options: StripeWebhookOptions): StripeWebhook => {
   const {
     cancellation,
+    disputes,
     graceDays,
     logger = console,
     member,
@@ -280,7 +287,11 @@ export const stripeWebhook = (options: StripeWebhookOptions): StripeWebhook => {
     memberships: tenure.memberships,
     stripe,
     findMember: member ?? memberOfMetadata,
-    rules: { cancellation, refundsShorten: refunds === "shorten" },
+    rules: {
+      cancellation,
+      refundsShorten: refunds === "shorten",
+      disputesPause: disputes === "pause",
+    },
     grace: graceDays === undefined ? undefined : Math.round(graceDays * dayMillis),
     grantsMissing: missing === "grant",
   })

@@ -11,6 +11,8 @@ export interface PaymentRules {
   readonly cancellation: (typeof cancellationRules)[number]
   /** Whether an invoice counts as unpaid once its money went back. */
   readonly refundsShorten: boolean
+  /** Whether an invoice in dispute counts as paid, because its membership is paused. */
+  readonly disputesPause: boolean
 }
 
 /** How all the money for an invoice went back. */
@@ -23,6 +25,8 @@ export interface PaidInvoice {
   readonly periodEnd: number
   /** How all its money went back; `undefined` if it did not. */
   readonly returned: Return | undefined
+  /** Whether the bank may still give it back: the dispute that took it is open. */
+  readonly isInDispute: boolean
   /** When its subscription ended; `undefined` while it lasts. */
   readonly subscriptionEndedAt: number | undefined
 }
@@ -40,19 +44,27 @@ const dateAfterEnd = ({ periodEnd }: PaidInvoice, endedAt: number, rules: Paymen
 
 const withGrace = ({ periodEnd }: PaidInvoice, { grace }: PaymentRules): number => periodEnd + grace
 
+/** Returns how the money of an invoice went back, if it counts as unpaid for that. */
+const unpaidBy = (
+  { isInDispute, returned }: PaidInvoice,
+  { disputesPause, refundsShorten }: PaymentRules,
+): Return | undefined => (refundsShorten && !(disputesPause && isInDispute) ? returned : undefined)
+
 /** Tells why an invoice pays for less than its period and the grace, or for nothing; `undefined` if it does not. */
 export const lossOf = (
-  { returned, subscriptionEndedAt }: PaidInvoice,
-  { refundsShorten }: PaymentRules,
+  invoice: PaidInvoice,
+  rules: PaymentRules,
 ): Return | "canceled" | undefined => {
-  if (returned !== undefined && refundsShorten) return returned
+  const { subscriptionEndedAt } = invoice
+  const returned = unpaidBy(invoice, rules)
+  if (returned !== undefined) return returned
   return subscriptionEndedAt === undefined ? undefined : "canceled"
 }
 
 /** Returns the end date paid by one invoice; `-Infinity` for none. */
 export const paidBy = (invoice: PaidInvoice, rules: PaymentRules): number => {
-  const { returned, subscriptionEndedAt: endedAt } = invoice
-  if (returned !== undefined && rules.refundsShorten) return -Infinity
+  const { subscriptionEndedAt: endedAt } = invoice
+  if (unpaidBy(invoice, rules) !== undefined) return -Infinity
   return endedAt === undefined ? withGrace(invoice, rules) : dateAfterEnd(invoice, endedAt, rules)
 }
 
@@ -100,4 +112,38 @@ export const decideEndDate = (
   if (paid === basis.until) return undefined
   if (basis.until === -Infinity) return paid > endDate ? paid : undefined
   return endDate + paid - basis.until
+}
+
+/** Returns until when the invoices pay that are not in dispute. */
+const undisputedUntil = (invoices: ReadonlyArray<PaidInvoice>, rules: PaymentRules): number =>
+  paidUntil(
+    invoices.filter(({ isInDispute }) => !isInDispute),
+    rules,
+  )
+
+/** Returns the invoices in dispute that pay for longer than the others, if a dispute pauses the membership. */
+export const disputedIn = (
+  invoices: ReadonlyArray<PaidInvoice>,
+  rules: PaymentRules,
+): ReadonlyArray<PaidInvoice> => {
+  const others = undisputedUntil(invoices, rules)
+  return rules.disputesPause
+    ? invoices.filter((invoice) => invoice.isInDispute && paidBy(invoice, rules) > others)
+    : []
+}
+
+/**
+ * Returns the invoices in dispute without which a membership would have to end earlier; none if its end date does not come
+ * from them.
+ */
+export const disputedBehind = (
+  invoices: ReadonlyArray<PaidInvoice>,
+  endDate: number,
+  basis: Basis | undefined,
+  rules: PaymentRules,
+): ReadonlyArray<PaidInvoice> => {
+  const isBehind = invoicesBehind(invoices, endDate, basis, rules).length > 0
+  return isBehind && undisputedUntil(invoices, rules) < (basis?.until ?? endDate)
+    ? disputedIn(invoices, rules)
+    : []
 }

@@ -2,7 +2,7 @@
 
 import type { Member } from "@tenure/core"
 import type Stripe from "stripe"
-import type { PaidInvoice, Return } from "./paid-until.ts"
+import type { PaidInvoice } from "./paid-until.ts"
 import { readPeriodEnd } from "./payment.ts"
 import { fromStripe } from "./stripe-error.ts"
 
@@ -131,14 +131,26 @@ const takenStatuses: ReadonlySet<string> = new Set([
   "appeal_under_review",
 ])
 
+/** How all the money of a charge went back. While the dispute is `"open"`, the bank may return it. */
+type ChargeReturn = "refunded" | "disputed" | "open"
+
 /** Tells whether disputes and refunds together have taken all the money of a charge. */
-const isDisputed = (
+const areAll = (
   { amount, amount_refunded: refunded }: Stripe.Charge,
   disputes: ReadonlyArray<Stripe.Dispute>,
-): boolean => {
+): boolean =>
+  disputes.length > 0 &&
+  !(disputes.reduce((total, dispute) => total + dispute.amount, refunded) < amount)
+
+/** Tells how disputes and refunds together have taken all the money of a charge; `undefined` if they have not. */
+const disputeOf = (
+  charge: Stripe.Charge,
+  disputes: ReadonlyArray<Stripe.Dispute>,
+): Exclude<ChargeReturn, "refunded"> | undefined => {
   const taken = disputes.filter(({ status }) => takenStatuses.has(status))
-  const sum = taken.reduce((total, dispute) => total + dispute.amount, refunded)
-  return taken.length > 0 && !(sum < amount)
+  const lost = taken.filter(({ status }) => status === "lost")
+  if (areAll(charge, lost)) return "disputed"
+  return areAll(charge, taken) ? "open" : undefined
 }
 
 /** Reads how charged money went back. */
@@ -146,12 +158,13 @@ const readReturns = async (
   { disputes }: Pick<Stripe, "disputes">,
   charges: ReadonlyMap<string, Stripe.Charge>,
   options: Options,
-): Promise<ReadonlyMap<string, Return>> => {
+): Promise<ReadonlyMap<string, ChargeReturn>> => {
   const returns = await mapSome([...charges], async ([payment, charge]) => {
     if (charge.refunded) return [payment, "refunded"] as const
     if (!charge.disputed) return undefined
     const { data } = await disputes.list({ charge: charge.id, limit: 100 }, ...options)
-    return isDisputed(charge, data) ? ([payment, "disputed"] as const) : undefined
+    const dispute = disputeOf(charge, data)
+    return dispute && ([payment, dispute] as const)
   })
   return new Map(returns.filter((one) => one !== undefined))
 }
@@ -159,14 +172,18 @@ const readReturns = async (
 /** Tells how all the money for an invoice went back. */
 const returnOf = (
   invoice: Stripe.Invoice,
-  returns: ReadonlyMap<string, Return>,
-): Return | undefined => {
+  returns: ReadonlyMap<string, ChargeReturn>,
+): Pick<PaidInvoice, "isInDispute" | "returned"> => {
   const { post_payment_credit_notes_amount: credited, total } = invoice
-  if (total > 0 && credited >= total) return "credited"
+  if (total > 0 && credited >= total) return { returned: "credited", isInDispute: false }
   // Payments missing in the list may not be refunded.
   const ways = paymentsOf(invoice)?.map((payment) => returns.get(payment)) ?? []
-  if (ways.length === 0 || ways.includes(undefined)) return undefined
-  return ways.includes("disputed") ? "disputed" : "refunded"
+  if (ways.length === 0 || ways.includes(undefined)) {
+    return { returned: undefined, isInDispute: false }
+  }
+  const isInDispute = ways.includes("open")
+  const isDisputed = isInDispute || ways.includes("disputed")
+  return { returned: isDisputed ? "disputed" : "refunded", isInDispute }
 }
 
 const subscriptionOf = ({ id, parent }: Stripe.Invoice): Stripe.Subscription | undefined => {
@@ -279,7 +296,7 @@ export const makeReadPayments = (
       const paid: PaidInvoice = {
         id: invoice.id,
         periodEnd,
-        returned: returnOf(invoice, returns),
+        ...returnOf(invoice, returns),
         subscriptionEndedAt:
           subscription.ended_at === null ? undefined : millisOf(subscription.ended_at),
       }

@@ -4,6 +4,7 @@ import type { CurrentMembership, Tenure } from "@tenure/core"
 import { hasTag, lastEndDate, unless } from "@tenure/core/internal"
 import type Stripe from "stripe"
 import { changeReason, originOf, readBasis } from "./basis.ts"
+import { settleDisputes } from "./disputes.ts"
 import {
   type Basis,
   type PaymentRules,
@@ -76,6 +77,9 @@ const maxRounds = 10
 
 /** Stripe collects a renewal about an hour after the period has ended, in milliseconds. */
 const defaultGrace = 86_400_000
+
+/** The most seconds in a duration. */
+const maxSeconds = 999_999_999
 
 /** Tells whether a membership's end date is over. Then it may still be in the project's grace, which must not begin anew. */
 const hasEnded = ({ graceUntil, state }: CurrentMembership): boolean =>
@@ -198,7 +202,10 @@ export const makeSettle = ({
     )
   }
 
-  /** Sets the end date of a membership, or ends the membership if the date has passed. Does nothing if somebody has changed it since. */
+  /**
+   * Sets the end date of a membership, or ends the membership if the date has passed; in a pause, its beginning counts. Does
+   * nothing if somebody has changed it since.
+   */
   const move = async (
     { invoices, member }: MemberPayments,
     found: CurrentMembership,
@@ -212,8 +219,11 @@ export const makeSettle = ({
     const change = { ...member, expectedEndDate }
     const endNow = async (): Promise<boolean> => {
       if (hasEnded(found)) return false
-      const reason = changeReason(behind, [], rules)
-      const extension = { ...change, by: "PT1S", from: "now", reason } as const
+      const { pausedAt = Infinity } = found
+      const left = endDate > pausedAt ? Math.floor((endDate - pausedAt) / 1000) : 0
+      const reason = changeReason(behind, left > 0 ? invoices : [], rules)
+      const by = `PT${Math.min(Math.max(1, left), maxSeconds)}S`
+      const extension = { ...change, by, from: "now", reason } as const
       await unless(meanwhile, memberships.extend(extension, originOf(eventId)))
       return true
     }
@@ -263,7 +273,13 @@ export const makeSettle = ({
         const found = await unless(["MembershipNotFound"], memberships.find(payments.member))
         if (found === undefined) continue
         members.add(payments.key)
-        if (await correct(payments, found, eventId, rules)) isChanged = true
+        const isOver = hasEnded(found)
+        if (
+          (await correct(payments, found, eventId, rules)) ||
+          (await settleDisputes(memberships, payments, found, { eventId, isOver, rules }))
+        ) {
+          isChanged = true
+        }
       } catch (error) {
         // The event of its own payment tells. It must not fail the payments of others.
         if (!hasTag(error, refusals) || !(error instanceof Error)) throw error

@@ -13,6 +13,8 @@ const invoices = fc.record({
   refundedAfter: fc.option(fc.nat(3)),
   isDispute: fc.boolean(),
   isRestored: fc.boolean(),
+  /** Whether the bank decides on a dispute. */
+  isDecided: fc.boolean(),
 })
 
 const histories = fc.record({
@@ -20,6 +22,7 @@ const histories = fc.record({
   canceledOn: fc.option(fc.integer({ min: 1, max: 200 })),
   graceDays: fc.constantFrom(0, 1, 3),
   cancellation: fc.constantFrom("periodEnd", "now"),
+  disputes: fc.constantFrom("shorten", "pause"),
   /** How often each event is sent as soon as it happens, and how often after everything has. */
   early: fc.array(fc.constantFrom(0, 1, 1, 2), { minLength: 13, maxLength: 13 }),
   late: fc.array(fc.constantFrom(0, 0, 0, 1), { minLength: 13, maxLength: 13 }),
@@ -44,11 +47,12 @@ export const expectSameEndDate = async (numRuns: number): Promise<void> => {
   let runs = 0
   await fc.assert(
     fc.asyncProperty(histories, async (history) => {
-      const { canceledOn, cancellation, early, graceDays, isConcurrent, late, order } = history
+      const { canceledOn, cancellation, disputes, early, graceDays, isConcurrent, late, order } =
+        history
       const id = String(++runs)
       let answers = 0
       on.beforeAnswer(() => pass(history.delays[++answers % history.delays.length]))
-      const options = { graceDays, cancellation }
+      const options = { graceDays, cancellation, disputes }
       const webhook = stripeWebhook({ tenure, stripe: on.stripe, secret, ...options })
       on.subscribe(id, `cus_${id}`, { project_id: "p1", user_id: id })
 
@@ -60,7 +64,7 @@ export const expectSameEndDate = async (numRuns: number): Promise<void> => {
       })
       // What happens, in order.
       const happening = periods
-        .flatMap(({ index, invoice, isDispute, isRestored, refundedAfter, ...days }) => {
+        .flatMap(({ index, invoice, isDecided, isDispute, isRestored, refundedAfter, ...days }) => {
           const paid = { at: index, run: () => on.pay(id, invoice, period(days.from, days.to)) }
           if (refundedAfter === null) return [paid]
           const [take, giveBack] = isDispute
@@ -71,7 +75,7 @@ export const expectSameEndDate = async (numRuns: number): Promise<void> => {
             : [() => on.refund(invoice), () => on.failRefund(invoice)]
           const taken = { at: index + refundedAfter + 0.5, run: take }
           const back = { at: index + refundedAfter + 0.7, run: giveBack }
-          return isRestored ? [paid, taken, back] : [paid, taken]
+          return isRestored || (isDispute && isDecided) ? [paid, taken, back] : [paid, taken]
         })
         .toSorted((a, b) => a.at - b.at)
         .map(({ run }) => run)
@@ -98,15 +102,23 @@ export const expectSameEndDate = async (numRuns: number): Promise<void> => {
       for (const { event } of shuffled) await send(event)
       await Promise.all(sending)
 
-      const paid = periods
-        .filter(({ isRestored, refundedAfter }) => refundedAfter === null || isRestored)
-        .map(({ to }) => {
-          if (canceledOn === null) return to + graceDays
-          return cancellation === "now" ? Math.min(to, canceledOn) : to
-        })
+      const isPaid = ({ isRestored, refundedAfter }: (typeof periods)[number]) =>
+        refundedAfter === null || isRestored
+      const isOpen = ({ isDecided, isDispute }: (typeof periods)[number]) =>
+        disputes === "pause" && isDispute && !isDecided
+      const endOf = (paying: typeof periods) =>
+        Math.max(
+          now,
+          ...paying.map(({ to }) => {
+            if (canceledOn === null) return to + graceDays
+            return cancellation === "now" ? Math.min(to, canceledOn) : to
+          }),
+        )
+      const undisputed = endOf(periods.filter(isPaid))
+      const paid = endOf(periods.filter((one) => isPaid(one) || isOpen(one)))
       const [found] = await tenure.memberships.list({ projectId: "p1", userIds: [id] })
-      const endDay = found === undefined ? now : (found.endDate - start) / day
-      expect(endDay).toBe(Math.max(now, ...paid))
+      expect(found === undefined ? now : (found.endDate - start) / day).toBe(paid)
+      expect(found?.state ?? "active").toBe(undisputed < paid ? "paused" : "active")
     }),
     { numRuns },
   )

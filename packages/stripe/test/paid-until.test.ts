@@ -7,38 +7,57 @@ import {
   type PaidInvoice,
   type PaymentRules,
   decideEndDate,
+  disputedBehind,
   lossOf,
   paidUntil,
 } from "../src/paid-until.ts"
 
 const grace = 3
-const rules: PaymentRules = { grace, cancellation: "periodEnd", refundsShorten: true }
+const rules: PaymentRules = {
+  grace,
+  cancellation: "periodEnd",
+  refundsShorten: true,
+  disputesPause: false,
+}
 const atOnce: PaymentRules = { ...rules, cancellation: "now" }
 const keeping: PaymentRules = { ...rules, refundsShorten: false }
+const pausing: PaymentRules = { ...rules, disputesPause: true }
+const inDispute = { returned: "disputed", isInDispute: true } as const
 
 const invoice = (given: Partial<PaidInvoice>): PaidInvoice => ({
   id: "in_1",
   periodEnd: 100,
   returned: undefined,
+  isInDispute: false,
   subscriptionEndedAt: undefined,
   ...given,
 })
 
 // Few instants, so that dates often meet.
 const instant = fc.integer({ min: 1, max: 30 })
+const returns = [
+  ...(["refunded", "credited", "disputed", undefined] as const).map((returned) => ({
+    returned,
+    isInDispute: false,
+  })),
+  inDispute,
+]
 const invoices = fc.array(
-  fc.record({
-    id: fc.constant("in_1"),
-    periodEnd: instant,
-    returned: fc.constantFrom("refunded", "credited", "disputed", undefined),
-    subscriptionEndedAt: fc.option(instant, { nil: undefined }),
-  }),
+  fc
+    .record({
+      id: fc.constant("in_1"),
+      periodEnd: instant,
+      how: fc.constantFrom(...returns),
+      subscriptionEndedAt: fc.option(instant, { nil: undefined }),
+    })
+    .map(({ how, ...rest }) => ({ ...rest, ...how })),
   { minLength: 1, maxLength: 5 },
 )
 const anyRules = fc.record({
   grace: fc.nat({ max: 5 }),
   cancellation: fc.constantFrom("periodEnd", "now"),
   refundsShorten: fc.boolean(),
+  disputesPause: fc.boolean(),
 })
 
 describe("what an invoice pays for", () => {
@@ -49,6 +68,9 @@ describe("what an invoice pays for", () => {
     ["no more than its period", { subscriptionEndedAt: 140 }, atOnce, 100],
     ["nothing, once it is refunded", { returned: "refunded" }, rules, -Infinity],
     ["its period, if refunds shorten nothing", { returned: "refunded" }, keeping, 103],
+    ["nothing, while it is in dispute", inDispute, rules, -Infinity],
+    ["its period, while it is in dispute, and the membership paused", inDispute, pausing, 103],
+    ["nothing, once a dispute is lost", { returned: "disputed" }, pausing, -Infinity],
   ])("is %s", (_, given, by, expected) => {
     expect(paidUntil([invoice(given)], by)).toBe(expected)
   })
@@ -101,6 +123,39 @@ describe("a membership that lasts too long", () => {
           expect(decideEndDate(all, shortened, undefined, by)).toBeUndefined()
       }),
     )
+  })
+})
+
+describe("a dispute", () => {
+  it("pauses a membership where it would shorten it otherwise", () => {
+    const recorded = fc.option(
+      instant.map((until): Basis => ({ invoices: ["in_1"], until })),
+      { nil: undefined },
+    )
+    const others = anyRules.map((one) => ({ ...one, refundsShorten: true }))
+    fc.assert(
+      fc.property(invoices, others, instant, recorded, (all, by, endDate, basis) => {
+        const meanwhile = { ...by, disputesPause: true }
+        // First, the end date becomes that without a dispute.
+        fc.pre(decideEndDate(all, endDate, basis, meanwhile) === undefined)
+        const shortened = decideEndDate(all, endDate, basis, { ...by, disputesPause: false })
+        const isPaused = disputedBehind(all, endDate, basis, meanwhile).length > 0
+        expect(isPaused).toBe(shortened !== undefined && shortened < endDate)
+        const shortening = { ...by, disputesPause: false }
+        expect(disputedBehind(all, endDate, basis, shortening)).toEqual([])
+      }),
+    )
+  })
+
+  it("is named if it is of an invoice that pays for longer than the others", () => {
+    const [first, second, third] = [50, 100, 200].map((periodEnd, index) =>
+      invoice({ ...(index !== 1 && inDispute), id: `in_${index}`, periodEnd }),
+    )
+    const all = [first, second, third].filter((one) => one !== undefined)
+    const recorded = { invoices: ["in_2"], until: 203 }
+    expect(disputedBehind(all, 203, recorded, pausing)).toEqual([third])
+    expect(disputedBehind(all, 203, { ...recorded, invoices: ["in_9"] }, pausing)).toEqual([])
+    expect(disputedBehind(all, 250, undefined, pausing)).toEqual([])
   })
 })
 

@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto"
 import { createTenure } from "@tenure/core"
 import { postgres } from "@tenure/postgres"
 import { expect, inject, it, onTestFinished } from "vitest"
-import { stripeWebhook } from "../src/index.ts"
+import { type StripeWebhookOptions, stripeWebhook } from "../src/index.ts"
 import { type SentEvent, secret, startStripeAccount } from "./stripe-account.ts"
 
 declare module "vitest" {
@@ -17,12 +17,13 @@ const start = Math.floor(Date.UTC(2090, 0, 1) / 1000)
 const dayOf = (days: number) => start + days * 86_400
 
 /** Starts two processes on one database. */
-const setUp = async () => {
+const setUp = async (options: Partial<StripeWebhookOptions> = {}) => {
   const account = await startStripeAccount()
   const startProcess = async () => {
     const stores = postgres({ url: inject("databaseUrl"), schema: "stripe_events" })
     const tenure = await createTenure({ stores, webhooks: { dispatch: false } })
-    return { tenure, webhook: stripeWebhook({ tenure, stripe: account.stripe, secret }) }
+    const webhook = stripeWebhook({ tenure, stripe: account.stripe, secret, ...options })
+    return { tenure, webhook }
   }
   const processes = [await startProcess(), await startProcess()] as const
   const { memberships } = processes[0].tenure
@@ -87,4 +88,22 @@ it("creates, extends and shortens the membership once", async () => {
   await sendAll(account.refund("in_1"))
   const moved = await memberships.find({ projectId, userId: "2002" })
   expect(moved.endDate).toBeLessThanOrEqual(Date.now() + 1000)
+})
+
+it("pauses and resumes the membership once for a dispute", async () => {
+  const { account, memberships, pay, projectId, sendAll } = await setUp({ disputes: "pause" })
+  const member = { projectId, userId: "1001" }
+  const find = () => memberships.find(member)
+  const first = pay("in_1", 0, 30)
+  await sendAll(first, account.dispute("in_1", "created", "needs_response"))
+  expect(await find()).toMatchObject({ state: "paused", endDate: dayOf(31) * 1000 })
+  await sendAll(account.dispute("in_1", "closed", "won"), first)
+  const resumed = await find()
+  expect(resumed.state).toBe("active")
+  const rows = await memberships.history(member)
+  expect(rows.map(({ action }) => action)).toEqual(["resumed", "paused", "granted"])
+
+  await memberships.pause({ ...member, until: Date.now() + 86_400_000 })
+  await sendAll(account.dispute("in_1", "updated", "won"))
+  expect(await find()).toMatchObject({ state: "paused", endDate: resumed.endDate })
 })
