@@ -305,7 +305,7 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
     const find = async () => await json`members get 2 ${p}`
     await expect.poll(find, { timeout: 5000 }).toMatchObject({ state: "active", paused_at: null })
     expect(await print`members why 2 ${p}`).toMatch(
-      /^The (pause of \S+ has just ended, and|date that holds now was set)/m,
+      /^The (pause of \S+ has ended by itself, and|date that holds now was set)/m,
     )
   })
 

@@ -127,12 +127,12 @@ const sentenceOf = (
   const last = changes.findLast((change) => !isPause(change))
   if (last === undefined) return "The audit trail does not tell how it came about: it is older."
   if (state === null) return `The last change was made on ${last.at} by ${authorOf(last)}.`
+  if (last.sets_current_date)
+    return `The date that holds now was set on ${last.at} by ${authorOf(last)}.`
   const pause = changes.findLast(({ action }) => pausing.has(action))
   // A sweep records that it has ended by itself.
-  if (pause !== undefined && isPause(pause) && state !== "paused")
-    return `The pause of ${pause.at} has just ended, and the time paused was added to the date.`
-  return last.sets_current_date
-    ? `The date that holds now was set on ${last.at} by ${authorOf(last)}.`
+  return pause !== undefined && isPause(pause) && state !== "paused"
+    ? `The pause of ${pause.at} has ended by itself, and the time paused was added to the date.`
     : "The last change in the audit trail has set another date: a change is missing there."
 }
 
