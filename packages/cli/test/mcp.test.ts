@@ -60,7 +60,7 @@ const reading = `
 
 const dryRunning = `
   memberships_extend memberships_extend_all memberships_undo_bulk_extension memberships_import
-  projects_update webhooks_replay`
+  projects_update webhooks_replay webhooks_cancel`
 
 const confirmed = `
   memberships_grant memberships_update memberships_end memberships_move

@@ -103,9 +103,10 @@ export const makeCancellations = (
       options,
     )
     if (webhook === undefined) return yield* new WebhookNotFound({ webhookId })
-    const last = webhook.last === null ? undefined : BigInt(webhook.last)
+    const last = BigInt(webhook.last ?? 0)
     let total = 0
-    for (let after: bigint | undefined = 0n; after !== undefined && last !== undefined;) {
+    let after: bigint | undefined = 0n
+    while (after !== undefined && after < last) {
       const params: ReadonlyArray<unknown> = [
         uuidParam(webhookId),
         instantParam(since),
