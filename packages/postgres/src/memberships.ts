@@ -51,7 +51,13 @@ import type { IdempotencyStore } from "./idempotency.ts"
 import { moveMembership, moveParams } from "./membership-moves.ts"
 import * as statements from "./memberships.sql.ts"
 import type { Notifications } from "./notifications.ts"
-import { pauseMembership, pauseParams, resumeMembership, resumeParams } from "./pauses.sql.ts"
+import {
+  endPauses,
+  pauseMembership,
+  pauseParams,
+  resumeMembership,
+  resumeParams,
+} from "./pauses.sql.ts"
 import { makeProjects, rowsOfProject } from "./projects.ts"
 import {
   type ChangeRow,
@@ -175,6 +181,7 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
     end: withAndWithoutKey(schema, statements.endMembership, 10),
     setMetadata: withAndWithoutKey(schema, statements.setMetadata, 12),
     move: withAndWithoutKey(schema, moveMembership, 25),
+    endPauses: endPauses(schema),
     pause: withAndWithoutKey(schema, pauseMembership, 12),
     resume: withAndWithoutKey(schema, resumeMembership, 13),
     eraseMembership: withAndWithoutKey(schema, eraseMembership, 10),
@@ -350,8 +357,10 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
     }, changeOnce),
 
     pause: Effect.fnUntraced(function* (pausing: Pausing) {
+      const { projectId } = pausing
       const form = pickForm(sql.pause, pauseParams(pausing), pausing.idempotency)
-      const [row] = yield* change(form, { owner: pausing.projectId })
+      yield* executor.execute(sql.endPauses, [textParam(projectId)], { owner: projectId })
+      const [row] = yield* change(form, { owner: projectId })
       return row === undefined ? yield* new PauseConflict() : eventOf(pausing, row)
     }, changeOnce),
 

@@ -61,46 +61,19 @@ const returned = `
     a.end_date AS from_date, m.metadata`
 
 /**
- * Assignments that make the end date with the time paused the own date of a membership `m`, unless it is already, with the
- * next number.
- *
- * @param row - the name of a row with the end date and its form, and the columns that `nextSeq` needs
- */
-const addTimePaused = (schema: string, row: string): string => {
-  const added = {
-    end_date: `${row}.end_date`,
-    in_days: `${row}.in_days`,
-    kept_day: `${row}.kept_day`,
-    seq: nextSeq(schema, lastSeq, row),
-    ending_generation: `${schema}.next_ending_generation(m.ending_generation, ${row}.bulk_seq)`,
-    ending_lower_bound: `${schema}.next_ending_lower_bound(m.ending_generation, m.ending_lower_bound, ${row}.bulk_seq, ${row}.end_date)`,
-  }
-  return [
-    ...Object.entries(added).map(
-      ([column, value]) =>
-        `${column} = CASE WHEN m.paused_at IS NULL THEN m.${column} ELSE ${value} END`,
-    ),
-    "date_set_at = CASE WHEN m.paused_at < m.resumes_at THEN m.resumes_at ELSE m.date_set_at END",
-  ].join(",\n        ")
-}
-
-/**
  * Pauses a membership until `$12`, or until it is resumed if that is NULL. Returns one row with the number of deliveries
- * if the membership has the end date `$11` and is not paused.
- *
- * The time of an earlier pause, already over but not announced, becomes part of the end date.
+ * if the membership has the end date `$11` and is not paused. An earlier pause was ended before, by `endPauses`.
  */
 export const pauseMembership = (schema: string, idempotency: KeyClause): string => `
   WITH ${requested},
-  ${lockedProject(schema, idempotency.condition)},${placed(schema, `NOT ${schema}.is_paused(m.paused_at, m.resumes_at)`)},
+  ${lockedProject(schema, idempotency.condition)},${placed(schema, "m.paused_at IS NULL")},
   changed AS (
     UPDATE ${schema}.memberships m
     SET paused_at = a.at, resumes_at = $12::timestamptz, next_check_at = $12::timestamptz,
-        dateless_seq = CASE WHEN m.paused_at IS NULL THEN ${nextSeq(schema, lastSeq, "a")} ELSE m.dateless_seq END,
-        ${addTimePaused(schema, "a")}
+        dateless_seq = ${nextSeq(schema, lastSeq, "a")}
     FROM placed a
     WHERE m.project_number = a.project_number AND m.user_id = a.user_id
-    RETURNING ${returned}, a.end_date AS to_date, ${lastSeq} AS seq
+    RETURNING ${returned}, a.end_date AS to_date, m.dateless_seq AS seq
   ),${published(schema, "paused", idempotency)}`
 
 /** The parameters for `pauseMembership`. */
@@ -164,6 +137,14 @@ export const endPauses = (schema: string): string => `
  */
 export const announceResumptions = (schema: string): string => {
   const { endDate, inDays, keptDay } = current(schema)
+  const added = {
+    end_date: "u.end_date",
+    in_days: "u.in_days",
+    kept_day: "u.kept_day",
+    seq: nextSeq(schema, lastSeq, "u"),
+    ending_generation: `${schema}.next_ending_generation(m.ending_generation, u.bulk_seq)`,
+    ending_lower_bound: `${schema}.next_ending_lower_bound(m.ending_generation, m.ending_lower_bound, u.bulk_seq, u.end_date)`,
+  }
   return `
   WITH asked AS MATERIALIZED (
     SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::timestamptz[], $6::uuid[], $7::text[],
@@ -189,7 +170,13 @@ export const announceResumptions = (schema: string): string => {
   resumed AS (
     UPDATE ${schema}.memberships m
     SET next_check_at = u.next_check_at, paused_at = NULL, resumes_at = NULL,
-        ${addTimePaused(schema, "u")}
+        ${Object.entries(added)
+          .map(
+            ([column, value]) =>
+              `${column} = CASE WHEN u.is_added THEN ${value} ELSE m.${column} END`,
+          )
+          .join(",\n        ")},
+        date_set_at = CASE WHEN m.paused_at < m.resumes_at THEN m.resumes_at ELSE m.date_set_at END
     FROM unchanged u
     WHERE m.project_number = u.project_number AND m.user_id = u.user_id
     RETURNING u.*, u.end_date AS to_date, m.seq, m.metadata,

@@ -118,9 +118,15 @@ const readLine = (line: string): ImportedMembership | string => {
 const linesOf = (text: string): ReadonlyArray<string> =>
   text.trimEnd().split("\n", maxMemberships + 1)
 
-// Valid user ids are an option, so the act reports invalid ones: as a field in the membership's line.
+// The act knows which user ids are valid, and what time it is.
+const nameInLine = new Map([
+  ["userId", "user_id"],
+  ["pausedAt", "paused_at"],
+])
+
+/** Returns the problem with a field in the membership's line. */
 const inLine = (error: InvalidInput): InvalidInput | InvalidLines => {
-  const index = /^memberships\[(\d+)\]\.userId$/.exec(error.field)?.[1]
+  const [, index, name = ""] = /^memberships\[(\d+)\]\.(\w+)$/.exec(error.field) ?? []
   if (error.field === "timeZone") {
     return new InvalidInput({ field: "time_zone", problem: error.problem })
   }
@@ -128,7 +134,9 @@ const inLine = (error: InvalidInput): InvalidInput | InvalidLines => {
     ? error
     : {
         _tag: "InvalidLines",
-        faults: [{ line: Number(index) + 1, message: `user_id ${error.problem}` }],
+        faults: [
+          { line: Number(index) + 1, message: `${nameInLine.get(name) ?? name} ${error.problem}` },
+        ],
       }
 }
 

@@ -54,6 +54,7 @@ import {
   type ImportedMembership,
   type Membership,
   datedIn,
+  futurePauseIn,
   isAlreadyMember,
   type ProjectSummary,
   parseMembership,
@@ -292,8 +293,9 @@ const makeChanges = Effect.fnUntraced(function* (settings: ActSettings) {
       context: ChangeContext,
     ) {
       const memberships = yield* findDates(services, projectId, rows)
-      const stranger = strangerIn(memberships, settings.userIds)
-      if (stranger !== undefined) return yield* stranger
+      const problem =
+        strangerIn(memberships, settings.userIds) ?? futurePauseIn(memberships, context.at)
+      if (problem !== undefined) return yield* problem
       const total = memberships.length
       const trial = yield* Effect.fromResult(trialOf(given))
       const change = { ...context, projectId, reason }

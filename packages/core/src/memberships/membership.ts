@@ -455,6 +455,20 @@ export const importSetting: Setting.Setting<
   },
 }
 
+/** Returns the problem with the first pause that begins after an instant, in milliseconds since the epoch. */
+export const futurePauseIn = (
+  memberships: ReadonlyArray<Pick<DatedMembership, "pause">>,
+  at: number,
+): InvalidInput | undefined => {
+  const index = memberships.findIndex(({ pause }) => pause !== undefined && pause.since > at)
+  return index === -1
+    ? undefined
+    : new InvalidInput({
+        field: `memberships[${index}].pausedAt`,
+        problem: "must not be in the future",
+      })
+}
+
 /** Returns the problem with the first user id that may not become a member. */
 export const strangerIn = (
   memberships: ReadonlyArray<Pick<DatedMembership, "userId">>,

@@ -198,6 +198,7 @@ describe("a pause", () => {
       { pausedAt: now, resumesAt: now },
       { pausedAt: "2026-01-31" },
       { pausedAt: now, resumesAt: 7 },
+      { pausedAt: now + 1 },
     ]
     for (const given of invalid) {
       const memberships = [{ ...member, endDate: in2027, ...given }]

@@ -363,6 +363,9 @@ const endingTests = (on: StoreTests): void => {
     expect(yield* endingIds(store)).toEqual([u2])
     yield* bulk(store, byDays(1))
     expect((yield* store.find(p1, u1)).endDate).toBe(end + dayMillis)
+    const rows = yield* store.history(p1, { userId: u1, limit: 10 })
+    const actions = ["bulk_extended_by", "paused", "resumed", "paused", "granted"]
+    expect(rows.map(({ action }) => action)).toEqual(actions)
   })
 
   test("leaves others what they may change after its end", function* (store) {
