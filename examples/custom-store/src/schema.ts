@@ -21,6 +21,9 @@ const createTables = Effect.gen(function* () {
       -- Whether the date was given as a day, and the day of the month that months count with.
       in_days    boolean NOT NULL DEFAULT false,
       kept_day   smallint,
+      -- A pause. Meanwhile paid_until stands.
+      paused_at  timestamptz,
+      resumes_at timestamptz,
       -- Texts by name, as JSON.
       metadata   text NOT NULL DEFAULT '{}',
       -- Columns that Tenure does not use.
@@ -28,6 +31,22 @@ const createTables = Effect.gen(function* () {
       note       text,
       PRIMARY KEY (account, customer)
     )
+  `
+  // After a pause, a subscription is paid for longer by the time paused.
+  yield* sql`
+    CREATE OR REPLACE VIEW current_subscriptions AS
+    SELECT account, customer, in_days, metadata,
+           CASE WHEN is_over THEN least(
+             -- Counted in seconds: days would follow the clocks in the session's time zone.
+             paid_until + extract(epoch FROM resumes_at - paused_at) * interval '1 second',
+             timestamptz '9999-12-31 23:59:59.999+00'
+           ) ELSE paid_until END AS paid_until,
+           CASE WHEN NOT is_over THEN kept_day END AS kept_day,
+           CASE WHEN NOT is_over THEN paused_at END AS paused_at,
+           CASE WHEN NOT is_over THEN resumes_at END AS resumes_at
+    FROM (
+      SELECT *, coalesce(resumes_at <= statement_timestamp(), false) AS is_over FROM subscriptions
+    ) s
   `
   // For the ending list.
   yield* sql`
@@ -42,6 +61,7 @@ const createTables = Effect.gen(function* () {
       action     text NOT NULL
                  CHECK (action IN (
                    'granted', 'imported', 'extended', 'updated', 'ended', 'moved',
+                   'paused', 'resumed',
                    'bulk_extended', 'bulk_lengthened', 'bulk_extended_by'
                  )),
       -- The other customer, of a subscription that was moved.

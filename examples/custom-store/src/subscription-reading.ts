@@ -162,13 +162,15 @@ export const makeReading = Effect.gen(function* () {
     previewBulkExtension: Effect.fnUntraced(function* (projectId, bulk) {
       const activeAfter = endedFor((yield* findProject(projectId)).grace)
       const preview = sql`
-        SELECT customer, paid_until, ${dateAfter(sql, bulk)} AS would_end
-        FROM subscriptions WHERE account = ${projectId}
+        SELECT customer, paid_until, paused_at, ${dateAfter(sql, bulk)} AS would_end
+        FROM current_subscriptions WHERE account = ${projectId}
       `
       const [counts] = yield* database.run(sql<Omit<StoredPreview, "examples">>`
         SELECT count(*)::integer AS total,
                count(*) FILTER (WHERE would_end < paid_until)::integer AS shortened,
-               count(*) FILTER (WHERE paid_until <= ${activeAfter} AND would_end > ${activeAfter})::integer AS reactivated,
+               count(*) FILTER (
+                 WHERE paused_at IS NULL AND paid_until <= ${activeAfter} AND would_end > ${activeAfter}
+               )::integer AS reactivated,
                count(*) FILTER (WHERE paid_until < would_end AND would_end = ${lastDate})::integer AS capped,
                count(*) FILTER (WHERE paid_until = ${lastDate} AND would_end < paid_until)::integer
                  AS "lifetimesEnded"
@@ -219,8 +221,12 @@ export const makeReading = Effect.gen(function* () {
       const counted = yield* database.run(sql<{ readonly cell: number; readonly members: number }>`
         SELECT width_bucket((extract(epoch FROM ${endDate}) * 1000)::float8, ${bounds}::text::float8[])
                  AS cell, count(*)::integer AS members
-        FROM subscriptions WHERE account = ${projectId}
+        FROM current_subscriptions WHERE account = ${projectId} AND paused_at IS NULL
         GROUP BY cell
+      `)
+      const [row] = yield* database.run(sql<{ readonly paused: number }>`
+        SELECT count(paused_at)::integer AS paused FROM current_subscriptions
+        WHERE account = ${projectId}
       `)
       const extended = yield* database.run(sql<{ readonly day: number; readonly extended: number }>`
         SELECT ${cells.days.first} - 1 + width_bucket(
@@ -230,25 +236,28 @@ export const makeReading = Effect.gen(function* () {
         WHERE account = ${projectId} AND ${sql.in("action", [...extendingActions])}
         GROUP BY day
       `)
-      return endCountsOf(cells, new Map(counted.map(({ cell, members }) => [cell, members])), {
-        // All changes are kept.
+      const members = new Map(counted.map((one) => [one.cell, one.members]))
+      // All changes are kept.
+      const changes = {
         knownFrom: -Infinity,
-        byDay: new Map(extended.map((row) => [row.day, row.extended])),
-      })
+        byDay: new Map(extended.map((one) => [one.day, one.extended])),
+      }
+      return endCountsOf(cells, members, changes, row?.paused ?? 0)
     }),
 
     countEndedBetween: Effect.fnUntraced(function* (projectId, { from, to }) {
       yield* findProject(projectId)
       const [row] = yield* database.run(sql<{ readonly subscriptions: number }>`
-        SELECT count(*)::integer AS subscriptions FROM subscriptions
-        WHERE account = ${projectId} AND paid_until <= ${endedFor(from)} AND paid_until > ${endedFor(to)}
+        SELECT count(*)::integer AS subscriptions FROM current_subscriptions
+        WHERE account = ${projectId} AND paused_at IS NULL
+          AND paid_until <= ${endedFor(from)} AND paid_until > ${endedFor(to)}
       `)
       return row?.subscriptions ?? 0
     }),
 
     find: Effect.fnUntraced(function* (projectId, userId) {
       const [row] = yield* database.run(sql<Subscription>`
-        SELECT customer, paid_until, in_days, kept_day, metadata FROM subscriptions
+        SELECT * FROM current_subscriptions
         WHERE account = ${projectId} AND customer = ${userId}
       `)
       if (row === undefined) return yield* new MembershipNotFound({ projectId, userId })
@@ -263,12 +272,15 @@ export const makeReading = Effect.gen(function* () {
 
     list: Effect.fnUntraced(function* (projectId, { after, limit, only, prefix, userIds }) {
       const project = yield* findProject(projectId)
-      const isActive = sql`paid_until > ${new Date((only?.at ?? 0) - project.grace)}`
-      const inState =
-        only === undefined ? sql`true` : only.state === "active" ? isActive : sql`NOT ${isActive}`
+      const state = sql`
+        CASE WHEN paused_at IS NOT NULL THEN 'paused'
+             WHEN paid_until > ${new Date((only?.at ?? 0) - project.grace)} THEN 'active'
+             ELSE 'expired' END
+      `
+      const inState = only === undefined ? sql`true` : sql`${state} = ${only.state}`
       const isAsked = userIds === undefined ? sql`true` : sql.in("customer", userIds)
       const rows = yield* database.run(sql<Subscription>`
-        SELECT customer, paid_until, in_days, kept_day, metadata FROM subscriptions
+        SELECT * FROM current_subscriptions
         WHERE account = ${projectId} AND customer > ${after ?? ""} AND ${inState} AND ${isAsked}
           AND starts_with(customer, ${prefix ?? ""})
         ORDER BY customer
@@ -286,8 +298,8 @@ export const makeReading = Effect.gen(function* () {
           ? sql`true`
           : sql`(paid_until, customer) > (${toDate(place.endDate)}, ${place.userId})`
       const rows = yield* database.run(sql<Subscription>`
-        SELECT customer, paid_until, in_days, kept_day, metadata FROM subscriptions
-        WHERE account = ${projectId} AND paid_until > ${endedFor(project.grace)}
+        SELECT * FROM current_subscriptions
+        WHERE account = ${projectId} AND paused_at IS NULL AND paid_until > ${endedFor(project.grace)}
           AND paid_until < ${toDate(before)} AND ${isAfter}
         ORDER BY paid_until, customer
         LIMIT ${limit + 1}

@@ -26,6 +26,8 @@ export interface Subscription {
   readonly paid_until: Date
   readonly in_days: boolean
   readonly kept_day: number | null
+  readonly paused_at: Date | null
+  readonly resumes_at: Date | null
   readonly metadata: string
 }
 
@@ -54,24 +56,26 @@ export const lastDate = "9999-12-31T23:59:59.999Z"
 export const toEndDate = (date: Date): EndDate => EndDate(date.getTime())
 
 /**
- * Writes an end date. The client rounds the microseconds of a `Date` after the year 4253, which text has exactly.
+ * Writes an instant. The client rounds the microseconds of a `Date` after the year 4253, which text has exactly.
  * PostgreSQL calls the year 0 1 BC.
  */
-export const toDate = (endDate: EndDate | undefined): string | null => {
-  if (endDate === undefined) return null
-  const text = new Date(endDate).toISOString()
+export const toDate = (instant: number | undefined): string | null => {
+  if (instant === undefined) return null
+  const text = new Date(instant).toISOString()
   return text.startsWith("0000") ? `0001${text.slice(4)} BC` : text
 }
 
 export const toMembership = (
   { grace, id, timeZone }: Pick<ProjectSummary, "grace" | "id" | "timeZone">,
-  { customer, in_days, kept_day, metadata, paid_until }: Subscription,
+  { customer, in_days, kept_day, metadata, paid_until, paused_at, resumes_at }: Subscription,
 ): Membership => ({
   projectId: id,
   userId: UserId(customer),
   endDate: toEndDate(paid_until),
   inDays: in_days,
   keptDay: kept_day ?? undefined,
+  pause:
+    paused_at === null ? undefined : { since: paused_at.getTime(), until: resumes_at?.getTime() },
   metadata: metadataFromJson(metadata),
   timeZone,
   grace,

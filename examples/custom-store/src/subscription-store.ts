@@ -27,6 +27,8 @@ import {
   MoveConflict,
   type MovedMembership,
   Outbox,
+  type Pause,
+  PauseConflict,
   type ProjectId,
   ProjectNotFound,
   type UserId,
@@ -45,6 +47,7 @@ import {
 import { Database } from "@tenure/postgres"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type { Fragment } from "effect/sql/Statement"
 import { makeReading } from "./subscription-reading.ts"
 import {
   type Subscription,
@@ -67,14 +70,15 @@ interface Audited extends Pick<AuditRow, "action" | "userId" | "from" | "to"> {
 }
 
 /** Tells whether a subscription is as a move expects it. */
-const isSame = (found: MovedMembership | undefined, expected: MovedMembership | undefined) =>
+const isSame = (found: Membership | undefined, expected: MovedMembership | undefined) =>
+  found?.pause === undefined &&
   found?.endDate === expected?.endDate &&
   isSameForm(found ?? instantForm, expected ?? instantForm) &&
   metadataJson(found?.metadata ?? noMetadata) === metadataJson(expected?.metadata ?? noMetadata)
 
 /** Returns a grant's answer for repetitions. */
-const answerOf = (change: Grant, metadata: Metadata): string =>
-  formatGrantAnswer({ ...change, metadata: metadataJson(metadata), isLeft: false })
+const answerOf = (change: Grant, metadata: Metadata, pause?: Pause): string =>
+  formatGrantAnswer({ ...change, metadata: metadataJson(metadata), pause, isLeft: false })
 
 const make = Effect.gen(function* () {
   const sql = yield* PgClient.PgClient
@@ -102,13 +106,29 @@ const make = Effect.gen(function* () {
     if (rows.length === 0) return yield* new ProjectNotFound({ projectId })
   })
 
+  /** Makes the time paused part of the dates of locked subscriptions where a pause is over. */
+  const endPauses = (where: Fragment) => sql`
+    WITH over AS (
+      SELECT s.account, s.customer, s.paid_until AS paid_from, c.paid_until, c.kept_day
+      FROM subscriptions s JOIN current_subscriptions c USING (account, customer)
+      WHERE ${where} AND s.resumes_at <= statement_timestamp()
+    ),
+    ended AS (
+      UPDATE subscriptions s
+      SET paid_until = over.paid_until, kept_day = over.kept_day, paused_at = NULL, resumes_at = NULL
+      FROM over WHERE s.account = over.account AND s.customer = over.customer
+    )
+    INSERT INTO subscription_changes (account, customer, action, paid_from, paid_until, at)
+    SELECT account, customer, 'resumed', paid_from, paid_until, statement_timestamp() FROM over
+  `
+
   /** Locks a subscription. Returns it, or `undefined` if it does not exist. */
   const lockSubscription = Effect.fnUntraced(function* (projectId: ProjectId, userId: UserId) {
-    const [row] = yield* sql<Subscription>`
-      SELECT customer, paid_until, in_days, kept_day, metadata FROM subscriptions
-      WHERE account = ${projectId} AND customer = ${userId}
-      FOR UPDATE
-    `
+    const where = sql`account = ${projectId} AND customer = ${userId}`
+    const locked = yield* sql`SELECT 1 FROM subscriptions WHERE ${where} FOR UPDATE`
+    if (locked.length === 0) return undefined
+    yield* endPauses(where)
+    const [row] = yield* sql<Subscription>`SELECT * FROM subscriptions WHERE ${where}`
     return row && toMembership(yield* findProject(projectId), row)
   })
 
@@ -185,25 +205,27 @@ const make = Effect.gen(function* () {
 
   /**
    * Sets a subscription's end date, creating it if missing, and stores the audit row. Returns the row's id and the
-   * subscription's metadata.
+   * subscription's metadata and pause.
    */
   const set = Effect.fnUntraced(function* (
     change: Change,
-    { endDate, inDays = false, keptDay, metadata: given, userId }: DatedMembership,
+    { endDate, inDays = false, keptDay, userId, ...given }: DatedMembership,
     action: AuditAction,
   ) {
     const { projectId } = change
     const before = yield* lockSubscription(projectId, userId)
-    const metadata = given ?? before?.metadata ?? noMetadata
+    const metadata = given.metadata ?? before?.metadata ?? noMetadata
+    const pause = given.pause ?? before?.pause
     yield* sql`
-      INSERT INTO subscriptions (account, customer, paid_until, in_days, kept_day, metadata)
-      VALUES (${projectId}, ${userId}, ${toDate(endDate)}, ${inDays}, ${keptDay ?? null}, ${metadataJson(metadata)})
+      INSERT INTO subscriptions (account, customer, paid_until, in_days, kept_day, metadata, paused_at, resumes_at)
+      VALUES (${projectId}, ${userId}, ${toDate(endDate)}, ${inDays}, ${keptDay ?? null}, ${metadataJson(metadata)},
+              ${toDate(pause?.since)}, ${toDate(pause?.until)})
       ON CONFLICT (account, customer)
       DO UPDATE SET paid_until = excluded.paid_until, in_days = excluded.in_days, kept_day = excluded.kept_day,
-                    metadata = excluded.metadata
+                    metadata = excluded.metadata, paused_at = excluded.paused_at, resumes_at = excluded.resumes_at
     `
     const sequence = yield* audit(change, { action, userId, from: before?.endDate, to: endDate })
-    return { sequence, metadata }
+    return { sequence, metadata, pause }
   })
 
   /** Changes an existing subscription. `apply` gets it as it is, and no one changes it. */
@@ -231,14 +253,44 @@ const make = Effect.gen(function* () {
     return (idempotency && (yield* database.keep({ ...idempotency, answer }, projectId))) ?? later
   })
 
+  /** Begins or ends a pause. `apply` gets the subscription as it is, and returns how it is to be. */
+  const changePause = (
+    change: Ending,
+    action: "paused" | "resumed",
+    apply: (
+      before: Membership,
+    ) => Pick<Membership, "endDate" | "keptDay" | "pause"> | PauseConflict,
+  ) => {
+    const { projectId, userId } = change
+    const replace = Effect.fnUntraced(function* (before: Membership) {
+      const after = apply(before)
+      if (after instanceof PauseConflict) return yield* after
+      const { endDate, keptDay, pause } = after
+      yield* sql`
+        UPDATE subscriptions
+        SET paid_until = ${toDate(endDate)}, kept_day = ${keptDay ?? null},
+            paused_at = ${toDate(pause?.since)}, resumes_at = ${toDate(pause?.until)}
+        WHERE account = ${projectId} AND customer = ${userId}
+      `
+      const audited = { action, userId, from: before.endDate, to: endDate }
+      return yield* record(change, audited, before.metadata)
+    })
+    return Effect.catchTag(changeOne(change, replace), "MembershipNotFound", () =>
+      Effect.fail(new PauseConflict()),
+    )
+  }
+
   /** Changes the end dates of all subscriptions. */
   const extendAll = Effect.fnUntraced(function* (change: BulkExtension) {
     const { bulk, event, projectId } = change
+    const where = sql`account = ${projectId}`
+    // All of them are locked before the change has a sequence.
+    yield* sql`SELECT 1 FROM subscriptions WHERE ${where} ORDER BY customer FOR UPDATE`
+    yield* endPauses(where)
     const [row] = yield* sql<{ readonly total: number }>`
       WITH extended AS (
-        -- All of them, so that all are locked before the change has a sequence.
         UPDATE subscriptions SET paid_until = ${dateAfter(sql, bulk)}, ${formAfter(sql, bulk)}
-        WHERE account = ${projectId}
+        WHERE ${where}
         RETURNING 1
       )
       SELECT count(*)::integer AS total FROM extended
@@ -286,9 +338,11 @@ const make = Effect.gen(function* () {
 
     grant: Effect.fnUntraced(function* (change: Grant) {
       yield* lockAccount(change.projectId)
-      const granted = Effect.flatMap(set(change, change, "granted"), ({ metadata, sequence }) =>
-        publish(change, sequence, metadata, answerOf(change, metadata)),
-      )
+      const granted = Effect.gen(function* () {
+        const { metadata, pause, sequence } = yield* set(change, change, "granted")
+        const answer = answerOf(change, metadata, pause)
+        return { event: yield* publish(change, sequence, metadata, answer), pause }
+      })
       return yield* unlessMade(change, granted)
     }, inOneStep),
 
@@ -299,7 +353,8 @@ const make = Effect.gen(function* () {
         const found = yield* lockSubscription(projectId, userId)
         if (found === undefined) {
           const { metadata, sequence } = yield* set(change, change, "granted")
-          return yield* publish(change, sequence, metadata, answerOf(change, metadata))
+          const answer = answerOf(change, metadata)
+          return { event: yield* publish(change, sequence, metadata, answer), pause: undefined }
         }
         const left = alreadyMember(found)
         if (idempotency === undefined || !isFinal) return left
@@ -362,6 +417,23 @@ const make = Effect.gen(function* () {
         Effect.fail(new MetadataConflict()),
       )
     },
+
+    pause: (change) =>
+      changePause(change, "paused", ({ endDate, keptDay, pause }) =>
+        pause === undefined && endDate === change.expected.endDate
+          ? { endDate, keptDay, pause: { since: change.at, until: change.until } }
+          : new PauseConflict(),
+      ),
+
+    resume: (change) =>
+      changePause(change, "resumed", ({ endDate, pause }) => {
+        const { endDate: stands, pause: expected } = change.expected
+        return endDate === stands &&
+          pause?.since === expected.since &&
+          pause.until === expected.until
+          ? { endDate: change.endDate, keptDay: undefined, pause: undefined }
+          : new PauseConflict()
+      }),
 
     // The settings are those of the other store.
     updateProject,

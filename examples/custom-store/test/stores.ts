@@ -103,7 +103,12 @@ export const harnessOn = (url: string): StoreHarness<PgClient.PgClient> => {
         opened.runPromise(
           PgClient.PgClient.use(
             (sql) =>
-              sql`UPDATE subscriptions SET paid_until = paid_until - ${millis} * interval '1 millisecond'`,
+              sql`
+              UPDATE subscriptions SET (paid_until, paused_at, resumes_at) = (
+                SELECT paid_until - passed, paused_at - passed, resumes_at - passed
+                FROM (SELECT ${millis} * interval '1 millisecond' AS passed) p
+              )
+            `,
           ),
         ),
       ),
