@@ -307,6 +307,8 @@ const conditionTests = (test: ServerTest): void => {
 /** The announcements in a dry run if all ends are far. */
 const noneAnnounced = { expiring: 0, overdue: 0, expired: 0, next_24_hours: 0 }
 
+const unpaused = { paused_at: null, resumes_at: null }
+
 const durationTests = (test: ServerTest): void => {
   test("of one ends it later by the calendar in UTC: from its end, from now, or from the later of both", async (fixture) => {
     const past = "2001-01-01T00:00:00.000Z"
@@ -462,7 +464,14 @@ const durationTests = (test: ServerTest): void => {
     // Whole days count by the last one.
     const granted = { through: "2098-01-30", end_date: "2098-01-30T23:00:00.000Z", kept_day: null }
     expectSuccess(await operate("PUT", member, { through: "2098-01-30" }), {
-      data: { user_id: "1001", ...granted, state: "active", grace_until: null, metadata: {} },
+      data: {
+        user_id: "1001",
+        ...granted,
+        state: "active",
+        grace_until: null,
+        ...unpaused,
+        metadata: {},
+      },
     })
     expect(await next("P1M")).toEqual(["2098-02-28", 30])
     expect(await next("P1M")).toEqual(["2098-03-30", null])

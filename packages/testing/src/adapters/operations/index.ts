@@ -5,6 +5,7 @@ import { eventTests } from "./events.ts"
 import { extendingTests } from "./extending.ts"
 import { idempotencyTests } from "./idempotency.ts"
 import { importingTests, membershipTests } from "./memberships.ts"
+import { pausingTests } from "./pausing.ts"
 import { keyTests, projectTests, statusTests } from "./projects.ts"
 import { webhookTests } from "./webhooks.ts"
 
@@ -12,6 +13,7 @@ export const operationsSuite = (test: ServerTest): void => {
   extendingTests(test)
   membershipTests(test)
   importingTests(test)
+  pausingTests(test)
   projectTests(test)
   webhookTests(test)
   eventTests(test)

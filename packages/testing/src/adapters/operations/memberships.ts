@@ -64,8 +64,14 @@ const faultsOfMetadata = [
   [{ plan: "gold", "a b": "x" }, "see entry 2"],
 ] as const
 
-/** The form of an end date that was given as an instant. */
-const noDay = { through: null, kept_day: null, grace_until: null }
+/** The form of an end date that was given as an instant, without a pause. */
+const noDay = {
+  through: null,
+  kept_day: null,
+  grace_until: null,
+  paused_at: null,
+  resumes_at: null,
+}
 
 const grantingTests = (test: ServerTest): void => {
   test("creates a membership or sets its end date, in either format, which may be over, and keeps the reason", async (fixture) => {
@@ -379,6 +385,7 @@ const counts = {
   total: 3,
   active: expect.any(Number),
   overdue: expect.any(Number),
+  paused: expect.any(Number),
   expired: expect.any(Number),
   ends_today: expect.any(Number),
   ends_in_7_days: expect.any(Number),
