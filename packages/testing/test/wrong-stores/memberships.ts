@@ -1,16 +1,22 @@
 /** Membership stores that break a promise. */
 
-import { currentMoment, isEndsLater } from "@tenure/core/internal"
+import { currentMoment, isEndsLater, isReplayedResponse, stateAt } from "@tenure/core/internal"
 import {
+  type Announcement,
   ApiKeyStore,
   type AuditPage,
   type AuditRow,
   type BulkChange,
   type DecideAnnouncement,
+  type DueMembership,
+  EndDate,
   type EndingPage,
   type ExpiryStore,
+  type Membership,
   MembershipStore,
   Millis,
+  type Pause,
+  type UserId,
   WebhookStore,
   alreadyMember,
   completeEvent,
@@ -18,11 +24,13 @@ import {
   endDateConflict,
   hostOrigin,
   isAlreadyMember,
+  isOver,
   laterOf,
   replayedResponse,
   searchingHistory,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import { change as changeIn, longAgo, p2 } from "../../src/support/fixtures.ts"
 import { wrongStores } from "./wrong-store.ts"
 
@@ -80,6 +88,37 @@ const announcing =
 /** Changes what a store does with what is decided. */
 const deciding = (change: (judge: DecideAnnouncement) => DecideAnnouncement) =>
   announcing(({ sweep }) => ({ sweep: (limit, judge) => sweep(limit, change(judge)) }))
+
+const yearMillis = 31_536_000_000
+
+/** Adds the time paused to dates some times more, or less, after pauses that have ended by themselves. */
+const correcting =
+  (factor: number) =>
+  ({ extend, find, list, pause }: Store): Partial<Store> => {
+    const begun = new Map<UserId, Pause>()
+    const corrected = Effect.fnUntraced(function* (found: Membership) {
+      const { endDate, userId } = found
+      const { since, until = Infinity } = begun.get(userId) ?? { since: 0, until: Infinity }
+      const { unix } = yield* currentMoment
+      const isCorrected = found.pause === undefined && until <= unix
+      return isCorrected
+        ? { ...found, endDate: EndDate(endDate + factor * (until - since)) }
+        : found
+    })
+    return {
+      extend: (extension) => {
+        begun.delete(extension.userId)
+        return extend(extension)
+      },
+      pause: (pausing) => {
+        begun.set(pausing.userId, { since: pausing.at, until: pausing.until })
+        return pause(pausing)
+      },
+      find: (...asked) => Effect.flatMap(find(...asked), corrected),
+      list: (...asked) =>
+        Effect.flatMap(list(...asked), (found) => Effect.forEach(found, corrected)),
+    }
+  }
 
 export const wrongMembershipStores = wrongStores("MembershipStore", MembershipStore, {
   "behaves like a map from user ids to end dates, for any sequence of changes": {
@@ -181,8 +220,8 @@ export const wrongMembershipStores = wrongStores("MembershipStore", MembershipSt
       grantIfAbsent: Effect.fnUntraced(function* (granted) {
         const found = find(granted.projectId, granted.userId)
         const left = yield* Effect.catchTag(found, "MembershipNotFound", () => Effect.undefined)
-        const isOver = left !== undefined && left.endDate < Date.UTC(2020, 0)
-        return yield* isOver ? grant(granted) : grantIfAbsent(granted)
+        const isExpired = left !== undefined && left.endDate < Date.UTC(2020, 0)
+        return yield* isExpired ? grant(granted) : grantIfAbsent(granted)
       }),
     }),
     "sets metadata": ({ find, grantIfAbsent, setMetadata }) => ({
@@ -580,6 +619,395 @@ export const wrongMembershipStores = wrongStores("MembershipStore", MembershipSt
     sweep: (limit, judge) =>
       Effect.map(sweep(limit, judge), (swept) => ({ ...swept, nextDueMillis: 1000 })),
   })),
+  "lasts until the member is resumed, and the end date is later by the time paused": {
+    "adds no time": ({ resume }) => ({
+      resume: ({ expected, ...resuming }) =>
+        resume({
+          ...resuming,
+          at: expected.pause.since,
+          endDate: expected.endDate,
+          expected,
+        }),
+    }),
+    "ends it after a year": ({ pause }) => ({
+      pause: (pausing) => pause({ ...pausing, until: pausing.until ?? pausing.at + yearMillis }),
+    }),
+  },
+  "begins and ends on request, with an event and a row each": {
+    "has no end that only a request ends": ({ pause }) => ({
+      pause: (pausing) => pause({ ...pausing, until: pausing.until ?? pausing.at + 1000 }),
+    }),
+    "records no beginning": auditing((row) => (row.action === "paused" ? [] : [row])),
+  },
+  "is refused unless the membership is as expected, and changes nothing then": {
+    "begins whatever the date is": ({ find, pause }) => ({
+      pause: Effect.fnUntraced(function* (pausing) {
+        const found = find(pausing.projectId, pausing.userId)
+        const expected = yield* Effect.orElseSucceed(found, () => pausing.expected)
+        return yield* pause({ ...pausing, expected })
+      }),
+    }),
+    "begins while another lasts": ({ find, pause, resume }) => ({
+      pause: Effect.fnUntraced(function* (pausing) {
+        const { projectId, userId } = pausing
+        const found = yield* Effect.option(find(projectId, userId))
+        const before = Option.getOrUndefined(found)
+        if (before?.pause !== undefined) {
+          const { endDate, pause: old } = before
+          const { event } = changeIn(projectId)
+          yield* resume({ ...pausing, event, endDate, expected: { endDate, pause: old } })
+        }
+        return yield* pause(pausing)
+      }),
+    }),
+    "ends whichever pause there is": ({ find, resume }) => ({
+      resume: Effect.fnUntraced(function* ({ expected, ...resuming }) {
+        const found = find(resuming.projectId, resuming.userId)
+        const { pause } = yield* Effect.orElseSucceed(found, () => expected)
+        return yield* resume({
+          ...resuming,
+          expected: { ...expected, pause: pause ?? expected.pause },
+        })
+      }),
+    }),
+  },
+  "is in every list and count": {
+    "lists the paused with the active": ({ list }) => ({
+      list: (projectId, { only, ...page }) =>
+        Effect.map(list(projectId, page), (found) =>
+          found.filter(
+            (one) =>
+              only === undefined ||
+              stateAt(one, only.at) === only.state ||
+              (only.state === "active" && one.pause !== undefined),
+          ),
+        ),
+    }),
+    "counts no paused": ({ countEnds }) => ({
+      countEnds: (...asked) =>
+        Effect.map(countEnds(...asked), (counts) => ({ ...counts, paused: 0 })),
+    }),
+    "would activate the paused": ({ previewBulkExtension }) => ({
+      previewBulkExtension: (...asked) =>
+        Effect.map(previewBulkExtension(...asked), (preview) => ({
+          ...preview,
+          reactivated: preview.reactivated + 1,
+        })),
+    }),
+  },
+  "stays when the date that stands is changed, and is told by a grant": {
+    "loses it by a grant": ({ end, grant }) => ({
+      grant: Effect.fnUntraced(function* (granted) {
+        yield* Effect.ignore(end({ ...changeIn(granted.projectId), userId: granted.userId }))
+        return yield* grant(granted)
+      }),
+    }),
+    "says nothing of it": ({ grant }) => ({
+      grant: (granted) =>
+        Effect.map(grant(granted), (result) =>
+          isReplayedResponse(result) ? result : { ...result, pause: undefined },
+        ),
+    }),
+    "loses it by an import": ({ end, ...right }) => ({
+      import: Effect.fnUntraced(function* (imported) {
+        for (const { userId } of imported.memberships) {
+          yield* Effect.ignore(end({ ...changeIn(imported.projectId), userId }))
+        }
+        return yield* right.import(imported)
+      }),
+    }),
+    "moves its date with bulk extensions only afterwards": ({ extendAll, find }) => {
+      let added = 0
+      return {
+        extendAll: (extension) => {
+          if (extension.bulk.mode === "extendBy") added += extension.bulk.by
+          return extendAll(extension)
+        },
+        find: (...asked) =>
+          Effect.map(find(...asked), (found) =>
+            found.pause === undefined
+              ? found
+              : { ...found, endDate: EndDate(found.endDate - added) },
+          ),
+      }
+    },
+  },
+  "ends with the membership, and cannot be moved": {
+    "stays for the next member": ({ end, find, grant, ...right }) => {
+      const left = new Map<UserId, Pause>()
+      return {
+        end: Effect.fnUntraced(function* (ending) {
+          const found = yield* Effect.option(find(ending.projectId, ending.userId))
+          const { pause } = Option.getOrUndefined(found) ?? {}
+          if (pause !== undefined) left.set(ending.userId, pause)
+          return yield* end(ending)
+        }),
+        grant: Effect.fnUntraced(function* (granted) {
+          const { endDate, projectId, userId } = granted
+          const memberships = [{ userId, endDate, pause: left.get(userId) }]
+          yield* right.import({ ...changeIn(projectId), memberships })
+          return yield* grant(granted)
+        }),
+      }
+    },
+    "is moved": ({ find, move, resume }) => ({
+      move: Effect.fnUntraced(function* (moving) {
+        const { projectId, to, userId } = moving
+        for (const one of [userId, to]) {
+          const found = yield* Effect.option(find(projectId, one))
+          const { endDate = moving.endDate, pause } = Option.getOrUndefined(found) ?? {}
+          if (pause === undefined) continue
+          const expected = { endDate, pause }
+          yield* Effect.ignore(
+            resume({ ...changeIn(projectId), at: pause.since, userId: one, endDate, expected }),
+          )
+        }
+        return yield* move(moving)
+      }),
+    }),
+  },
+  "is imported as it was exported": (right) => ({
+    import: ({ memberships, ...imported }) =>
+      right.import({
+        ...imported,
+        memberships: memberships.map(({ pause: _, ...one }) => one),
+      }),
+  }),
+  "ends by itself, whatever runs, and the end date is later by the time paused": {
+    "adds no time": correcting(-1),
+    "adds the time twice": correcting(1),
+    "ends it at the next sweep": ({ find, pause }) => {
+      const begun = new Map<UserId, Pause>()
+      return {
+        pause: (pausing) => {
+          begun.set(pausing.userId, { since: pausing.at, until: pausing.until })
+          return pause(pausing)
+        },
+        find: (projectId, userId) =>
+          Effect.map(find(projectId, userId), (found) => ({
+            ...found,
+            pause: found.pause ?? begun.get(userId),
+          })),
+      }
+    },
+    "publishes it when somebody reads": ({ find, setMetadata }) => ({
+      find: Effect.fnUntraced(function* (projectId, userId) {
+        const found = yield* find(projectId, userId)
+        const { metadata } = found
+        const change = { ...changeIn(projectId), userId, metadata, expected: metadata }
+        if (found.pause === undefined) yield* Effect.ignore(setMetadata(change))
+        return found
+      }),
+    }),
+  },
+  "drops a kept day when it ends, and keeps a day a day": {
+    "keeps the kept day": (right) => {
+      const kept = new Map<UserId, number | undefined>()
+      return {
+        extend: (extension) => {
+          kept.set(extension.userId, extension.keptDay)
+          return right.extend(extension)
+        },
+        find: (projectId, userId) =>
+          Effect.map(right.find(projectId, userId), (found) => ({
+            ...found,
+            keptDay: kept.get(userId),
+          })),
+      }
+    },
+    "makes it an instant": ({ find, pause }) => {
+      const begun = new Set<UserId>()
+      return {
+        pause: (pausing) => {
+          begun.add(pausing.userId)
+          return pause(pausing)
+        },
+        find: (projectId, userId) =>
+          Effect.map(find(projectId, userId), (found) => ({
+            ...found,
+            inDays: found.inDays && !(begun.has(userId) && found.pause === undefined),
+          })),
+      }
+    },
+  },
+  "leaves a membership for life as it is": correcting(1),
+  "is a change of one membership at its end, which later changes of all come after": {
+    "forgets a bulk extension when it ends": correcting(1),
+    "adds the time to what a bulk extension sets": (right) => {
+      const begun = new Map<UserId, Pause>()
+      return {
+        pause: (pausing) => {
+          begun.set(pausing.userId, { since: pausing.at, until: pausing.until })
+          return right.pause(pausing)
+        },
+        extendAll: Effect.fnUntraced(function* (extension) {
+          const { projectId } = extension
+          const result = yield* right.extendAll(extension)
+          const { unix } = yield* currentMoment
+          for (const [userId, { since, until = Infinity }] of begun) {
+            if (until > unix) continue
+            const { endDate: set } = yield* Effect.orDie(right.find(projectId, userId))
+            const endDate = EndDate(set + until - since)
+            yield* Effect.ignore(right.extend({ ...changeIn(projectId), userId, endDate }))
+          }
+          return result
+        }),
+      }
+    },
+    "records the end after the bulk extension": ({ history }) => ({
+      history: (projectId, page) =>
+        Effect.map(history(projectId, page), (rows) =>
+          rows.toSorted(
+            (one, other) => Number(other.action === "resumed") - Number(one.action === "resumed"),
+          ),
+        ),
+    }),
+  },
+  "adds nothing to a date that is set after it, and can begin again": {
+    "adds the time again": ({ extend, pause }) => {
+      const begun = new Map<UserId, Pause>()
+      return {
+        pause: (pausing) => {
+          begun.set(pausing.userId, { since: pausing.at, until: pausing.until })
+          return pause(pausing)
+        },
+        extend: (extension) => {
+          const { since, until = since } = begun.get(extension.userId) ?? { since: 0 }
+          const endDate = EndDate(extension.endDate + until - since)
+          return extend({ ...extension, endDate })
+        },
+      }
+    },
+    "has the next change begin where the date stood": (right) => {
+      const stood = new Map<UserId, EndDate>()
+      return {
+        pause: (pausing) => {
+          stood.set(pausing.userId, pausing.expected.endDate)
+          return right.pause(pausing)
+        },
+        history: (projectId, page) =>
+          Effect.map(right.history(projectId, page), (rows) =>
+            rows.map((row) =>
+              row.action === "extended" && row.userId !== undefined
+                ? { ...row, from: stood.get(row.userId) }
+                : row,
+            ),
+          ),
+      }
+    },
+  },
+  "keeps the time paused when another one begins": ({ extend, find, pause }) => {
+    const stood = new Map<UserId, EndDate>()
+    return {
+      pause: Effect.fnUntraced(function* (pausing) {
+        const { expected, projectId, userId } = pausing
+        const endDate = stood.get(userId) ?? expected.endDate
+        stood.set(userId, endDate)
+        yield* Effect.ignore(extend({ ...changeIn(projectId), userId, endDate }))
+        return yield* pause({ ...pausing, expected: yield* Effect.orDie(find(projectId, userId)) })
+      }),
+    }
+  },
+  "leaves others what they may change after its end": ({ extend }) => ({
+    extend: ({ expectedEndDate: _, ...extension }) => extend(extension),
+  }),
+  "announces nothing but its end, which is published once": {
+    "publishes nothing": deciding(
+      (judge) =>
+        ({ pause: _, ...candidate }, now) =>
+          judge(candidate, now),
+    ),
+    "publishes it twice": deciding((judge) => {
+      let last: Announcement | undefined
+      return (candidate, now) => {
+        const outcome = judge(candidate, now)
+        if (outcome.announcement?.action === "resumed") {
+          last = outcome.announcement
+          return { ...outcome, alarm: now }
+        }
+        const announcement = outcome.announcement ?? last
+        last = undefined
+        return { ...outcome, announcement }
+      }
+    }),
+    "publishes the date that stood": deciding(
+      (judge) => (candidate, now) =>
+        judge(
+          candidate.pause?.until === undefined
+            ? candidate
+            : {
+                ...candidate,
+                endDate: EndDate(candidate.endDate - candidate.pause.until + candidate.pause.since),
+              },
+          now,
+        ),
+    ),
+    "records it from the later date": auditing((row) => [
+      row.action === "resumed" ? { ...row, from: row.to } : row,
+    ]),
+  },
+  "skips reminders whose time had come when it ended, and tells the expiry": {
+    "sends late reminders": deciding(
+      (judge) => (candidate, now) => judge({ ...candidate, dateSetAt: -Infinity }, now),
+    ),
+    "is silent afterwards": deciding((judge) => (candidate, now) => {
+      const outcome = judge(candidate, now)
+      return outcome.announcement?.action === "resumed" ? { ...outcome, alarm: undefined } : outcome
+    }),
+  },
+  "is announced with the date that holds by then, after other changes": {
+    "publishes nothing if the member was changed since": deciding(
+      (judge) =>
+        ({ pause, ...candidate }, now) =>
+          judge(
+            candidate.dateSetAt > (pause?.until ?? Infinity) ? candidate : { ...candidate, pause },
+            now,
+          ),
+    ),
+    "keeps the date from bulk extensions": ({ expiry, extend }) => ({
+      expiry: expiry && {
+        ...expiry,
+        sweep: Effect.fnUntraced(function* (limit, judge) {
+          const told: Array<DueMembership> = []
+          const swept = yield* expiry.sweep(limit, (candidate, now) => {
+            const outcome = judge(candidate, now)
+            if (outcome.announcement?.action === "resumed") told.push(candidate)
+            return outcome
+          })
+          for (const { endDate, projectId, userId } of told) {
+            yield* Effect.ignore(extend({ ...changeIn(projectId), userId, endDate }))
+          }
+          return swept
+        }),
+      },
+    }),
+  },
+  "is announced if it began before ends were watched": deciding(
+    (judge) =>
+      ({ pause: _, ...candidate }, now) =>
+        judge(candidate, now),
+  ),
+  "that has no end is resumed, and the end is announced then": (store) => {
+    const silent = new Set<UserId>()
+    return {
+      ...deciding((judge) => (candidate, now) => {
+        const outcome = judge(candidate, now)
+        return silent.has(candidate.userId) ? { ...outcome, announcement: undefined } : outcome
+      })(store),
+      resume: (resuming) => {
+        silent.add(resuming.userId)
+        return store.resume(resuming)
+      },
+    }
+  },
+  "announces nothing when the date that stands is changed": deciding(
+    (judge) =>
+      ({ pause, ...candidate }, now) =>
+        judge(pause !== undefined && isOver(pause, now) ? { ...candidate, pause } : candidate, now),
+  ),
+  "makes a pause once, repeats its answer, and refuses another request": ({ pause }) => ({
+    pause: ({ idempotency: _, ...pausing }) => pause(pausing),
+  }),
 })
 
 /** Stores whose changes the audit trail shows wrongly. */

@@ -289,6 +289,19 @@ const endingTests = (on: StoreTests): void => {
     expect(yield* deliveriesOf(webhook)).toHaveLength(1)
   })
 
+  test("lasts until the member is resumed, and the end date is later by the time paused", function* (store) {
+    yield* pause(store, u1)
+    yield* days(400)
+    const { endDate: stood, pause: begun } = yield* store.find(p1, u1)
+    expect(begun).toMatchObject({ until: undefined })
+    const { endDate } = yield* resume(store, u1)
+    const resumed = yield* store.find(p1, u1)
+    expect(resumed).toMatchObject({ endDate, pause: undefined })
+    expect(Math.floor(daysBetween(stood, resumed.endDate))).toBe(400)
+    const rows = yield* store.history(p1, { userId: u1, limit: 1 })
+    expect(rows).toMatchObject([{ action: "resumed", from: stood, to: endDate }])
+  })
+
   test("drops a kept day when it ends, and keeps a day a day", function* (store) {
     const { endDate } = yield* store.find(p1, u1)
     const inDayForm = { inDays: true, keptDay: 30 }
@@ -447,7 +460,32 @@ const announcingTests = (tests: StoreTests): void => {
     yield* days(3.25)
     expect(yield* sweep).toEqual([["membership.resumed", u1]])
     expect(yield* sweep).toEqual([])
-    yield* days(0.5)
+    yield* days(0.125)
+    expect(yield* sweep).toEqual([])
+    yield* days(0.375)
+    expect(yield* sweep).toEqual([["membership.expired", u1]])
+  })
+
+  test("announces nothing when the date that stands is changed", function* ({
+    grant,
+    store,
+    sweep,
+  }) {
+    yield* grant(u1, 40)
+    yield* sweep
+    yield* pause(store, u1, 30)
+    for (const left of [6, 0.5, -1]) {
+      yield* store.extend({ ...change(p1), userId: u1, endDate: yield* inDays(left) })
+      expect(yield* sweep).toEqual([])
+      yield* days(1)
+      expect(yield* sweep).toEqual([])
+    }
+    yield* bulk(store, byDays(1))
+    expect(yield* sweep).toEqual([])
+    yield* store.grant({ ...change(p1), userId: u1, endDate: yield* inDays(0.5) })
+    yield* days(27)
+    expect(yield* sweep).toEqual([["membership.resumed", u1]])
+    yield* days(28)
     expect(yield* sweep).toEqual([["membership.expired", u1]])
   })
 
