@@ -955,7 +955,7 @@ export const wrongMembershipStores = wrongStores("MembershipStore", MembershipSt
       return outcome.announcement?.action === "resumed" ? { ...outcome, alarm: undefined } : outcome
     }),
   },
-  "is announced with the date that holds by then, after other changes": {
+  "is announced with a date to which later bulk extensions apply, by their numbers": {
     "publishes nothing if the member was changed since": deciding(
       (judge) =>
         ({ pause, ...candidate }, now) =>

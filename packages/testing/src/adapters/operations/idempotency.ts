@@ -79,7 +79,16 @@ const requests: { readonly [Of in Changing]: (fixture: Fixture) => Promise<Prepa
     ...(await webhookOf(fixture)),
     body: { since: "2020-01-01T00:00:00.000Z" },
   }),
-  "webhooks.cancel": webhookOf,
+  "webhooks.cancel": async ({ tenure }) => {
+    const url = "https://example.com/"
+    const { id } = await tenure.webhooks.create({ projectId: "p1", url, ordered: true })
+    // The second event waits for the first one.
+    for (const amount of [1, 2]) {
+      const data = { user_id: "1001", amount }
+      await tenure.events.publish({ projectId: "p1", type: "payment.completed", data })
+    }
+    return { params: { webhook_id: id }, body: {} }
+  },
   "events.publish": async () => ({ body: { type: "payment.completed", data: { amount: 7 } } }),
   "apiKeys.issue": async () => ({ body: { projects: ["p1"], role: "client" } }),
   "apiKeys.revoke": async ({ tenure }) => {
