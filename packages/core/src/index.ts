@@ -51,7 +51,7 @@ export type { EventsPreview, PreviewedWebhook } from "./memberships/dry-run.ts"
 export type { ExtensionResult } from "./memberships/extensions.ts"
 export type { GrantResult, UpdatedProject } from "./memberships/membership-acts.ts"
 export type { DayEnds, EndCounts } from "./memberships/ends.ts"
-export type { EndingPage } from "./memberships/store.ts"
+export type { EndingPage } from "./memberships/ending-page.ts"
 export type { PromisedServices, Promises } from "./promises.ts"
 export { prometheusContentType } from "./telemetry/instruments.ts"
 export {

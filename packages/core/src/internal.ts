@@ -76,7 +76,7 @@ export { datelessActions, type Disclosure } from "./memberships/audit-trail.ts"
 export { membershipsOptions } from "./memberships/membership-acts.ts"
 export { readPause } from "./memberships/pause.ts"
 export { graceSetting } from "./memberships/project-settings.ts"
-export { comparePositions } from "./memberships/store.ts"
+export { comparePositions } from "./memberships/ending-page.ts"
 export { type Cell, cellNumber } from "./cells/cell.ts"
 export { type CellChanges, makeCellStores } from "./cells/stores.ts"
 export {

@@ -192,21 +192,13 @@ export { endAfterPause, isOver, type Pause } from "./memberships/pause.ts"
 export { joinMemberships, type MovedMembership } from "./memberships/move.ts"
 export {
   type BulkExtended,
-  EndingCursor,
   MembershipStore,
-  endingPage,
-  formatBulkAnswer,
-  formatGrantAnswer,
-  positionOfCursor,
   type BulkExtension,
   type Change,
   type DateChange,
   type Ending,
-  type EndingPage,
-  type ExpiryStore,
   type Extension,
   type Grant,
-  type GrantAnswer,
   type GrantIfAbsent,
   type Granted,
   type Import,
@@ -219,6 +211,14 @@ export {
   type UndoFailure,
   type UndoTarget,
 } from "./memberships/store.ts"
+export {
+  EndingCursor,
+  endingPage,
+  positionOfCursor,
+  type EndingPage,
+} from "./memberships/ending-page.ts"
+export { formatBulkAnswer, formatGrantAnswer, type GrantAnswer } from "./memberships/answers.ts"
+export { type ExpiryStore } from "./memberships/expiry-store.ts"
 export { encryptionKeyOf } from "./webhooks/secrets.ts"
 export type { Store, StorePorts } from "./tenure.ts"
 export {

@@ -28,8 +28,9 @@ import { invariant, type ProjectId, ProjectNotFound } from "../base/values.ts"
 import type { Event } from "../events/event.ts"
 import { FeedStore } from "../events/feed-store.ts"
 import type { AuditRow } from "../memberships/audit-trail.ts"
+import { type ExpiryStore, type SweepResult } from "../memberships/expiry-store.ts"
 import type { DecideAnnouncement } from "../memberships/expiry.ts"
-import { type ExpiryStore, MembershipStore, type SweepResult } from "../memberships/store.ts"
+import { MembershipStore } from "../memberships/store.ts"
 import {
   type ActivityCell,
   compareTroubles,

@@ -14,9 +14,9 @@ import {
   membershipActions,
 } from "../memberships/audit-trail.ts"
 import { formatEndDateOrNull } from "../memberships/end-date.ts"
+import { EndingCursor } from "../memberships/ending-page.ts"
 import { type GrantResult, MembershipActs } from "../memberships/membership-acts.ts"
 import { type CurrentMembership, UserId } from "../memberships/membership.ts"
-import { EndingCursor } from "../memberships/store.ts"
 import { makeExtensionOperations } from "./extensions.ts"
 import { makeImport } from "./import.ts"
 import { type Call, type OperationsOn, type Replied, isoOrNull, perform } from "./operation.ts"

@@ -12,6 +12,7 @@ import type { Repeatable } from "../base/host-method.ts"
 import type { Decoded, HostInputOf } from "../base/operation-input.ts"
 import type { ProjectId, ProjectNotFound } from "../base/values.ts"
 import { type EventDraft, knownEventTypes } from "../events/event.ts"
+import { parseBulkAnswer } from "./answers.ts"
 import type { BulkPreview, StoredPreview } from "./bulk-extension.ts"
 import { type EventsPreview, type Trial, previewEvents, trialOf } from "./dry-run.ts"
 import { formatDuration } from "./duration.ts"
@@ -32,7 +33,7 @@ import {
   onceOrInFuture,
   unrepeatable,
 } from "./extensions.ts"
-import { type BulkExtended, type Change, parseBulkAnswer } from "./store.ts"
+import { type BulkExtended, type Change } from "./store.ts"
 
 /** The arguments to extend all memberships in a project. */
 export type ExtendingAll = HostInputOf<typeof bulkExtension> & Repeatable

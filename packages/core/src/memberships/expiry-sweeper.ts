@@ -7,13 +7,13 @@ import { ErrorReporter, makeOutageReporter } from "../base/faults.ts"
 import { readMonotonic, sleepPoll } from "../base/time.ts"
 import { Hooks } from "../events/event.ts"
 import type { ExpirySettings } from "./announcements.ts"
+import type { ExpiryStore, SweepResult } from "./expiry-store.ts"
 import {
   type DecideAnnouncement,
   announcementRules,
   makeDecideAnnouncement,
   reminderLeads,
 } from "./expiry.ts"
-import type { ExpiryStore, SweepResult } from "./store.ts"
 
 // Many short steps keep others waiting for less time than few long ones, while the store is quick enough for so many.
 const stepsPerSecond = { least: 20, most: 50 } as const

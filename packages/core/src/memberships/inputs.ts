@@ -24,6 +24,7 @@ import {
 import { AuditCursor, auditActions, disclosureActions } from "./audit-trail.ts"
 import { Day, timeZoneSetting } from "./calendar.ts"
 import { EndDate, endBoundSetting, endDateSetting, orForLife } from "./end-date.ts"
+import { EndingCursor } from "./ending-page.ts"
 import {
   Reason,
   UserId,
@@ -36,7 +37,6 @@ import {
 } from "./membership.ts"
 import { metadataPatchSetting, metadataSetting } from "./metadata.ts"
 import { graceSetting } from "./project-settings.ts"
-import { EndingCursor } from "./store.ts"
 
 /** Text with a refined type in requests. Errors show the received value. */
 export const requestText = <A extends string>(

@@ -22,6 +22,7 @@ import { Millis } from "../base/time.ts"
 import { type ProjectId } from "../base/values.ts"
 import { type Event, Hooks, eventData, knownEventTypes } from "../events/event.ts"
 import { type ExpiriesSettings, makeForeseeing, settingsFor } from "./announcements.ts"
+import { parseGrantAnswer } from "./answers.ts"
 import type { AnnouncementCounts } from "./bulk-extension.ts"
 import { makeBulkChanges } from "./bulk-extensions.ts"
 import { endOfDay, knownZone, utc } from "./calendar.ts"
@@ -81,7 +82,7 @@ import {
   projectChanges,
 } from "./project-settings.ts"
 import { makeMembershipQueries } from "./queries.ts"
-import { MembershipStore, parseGrantAnswer } from "./store.ts"
+import { MembershipStore } from "./store.ts"
 
 const tooMuchMetadata = new InvalidInput({
   field: "metadata",

@@ -22,6 +22,7 @@ import {
   type UndoingBulkExtension,
 } from "./bulk-extensions.ts"
 import { type EndDateNotInFuture, type InvalidEndDate } from "./end-date.ts"
+import { type EndingPage } from "./ending-page.ts"
 import type { EndCounts } from "./ends.ts"
 import {
   bulkExtension,
@@ -80,7 +81,7 @@ import {
   type ProjectsPage,
 } from "./queries.ts"
 import type { MembershipStore } from "./store.ts"
-import { type EndingPage, type UndoFailure } from "./store.ts"
+import { type UndoFailure } from "./store.ts"
 
 /** A membership to create or to set. */
 export type Granting = HostInputOf<typeof newMembership> & Repeatable

@@ -1,6 +1,5 @@
 /** The storage port for projects, memberships and their audit trail. */
 
-import type { Branded } from "effect/Brand"
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type {
@@ -12,8 +11,8 @@ import type {
   ReplayedResponse,
 } from "../base/change-context.ts"
 import type { StoreUnavailable } from "../base/errors.ts"
-import { Millis } from "../base/time.ts"
-import { type ProjectId, type ProjectNotFound, brandedWhere } from "../base/values.ts"
+import type { Millis } from "../base/time.ts"
+import type { ProjectId, ProjectNotFound } from "../base/values.ts"
 import type { Event, EventDraft, EventId } from "../events/event.ts"
 import type { AuditFilter, AuditPage } from "./audit-search.ts"
 import type { AuditCursor, AuditRow, Disclosure } from "./audit-trail.ts"
@@ -24,17 +23,12 @@ import type {
   BulkExtensionUndone,
   StoredPreview,
 } from "./bulk-extension.ts"
-import { type TimeZone, utc } from "./calendar.ts"
+import type { TimeZone } from "./calendar.ts"
 import type { PreviewPublication } from "./dry-run.ts"
-import {
-  type BulkChange,
-  type BulkMode,
-  type DateForm,
-  EndDate,
-  type OptionalForm,
-} from "./end-date.ts"
+import type { BulkChange, BulkMode, DateForm, EndDate, OptionalForm } from "./end-date.ts"
+import type { EndingCursor, EndingPage } from "./ending-page.ts"
 import type { EndCounts, EndsQuery } from "./ends.ts"
-import type { DecideAnnouncement } from "./expiry.ts"
+import type { ExpiryStore } from "./expiry-store.ts"
 import type {
   AlreadyMember,
   DatedMembership,
@@ -51,10 +45,10 @@ import type {
   UserId,
   UserIdPrefix,
 } from "./membership.ts"
-import { type Metadata, type MetadataConflict, metadataFromJson } from "./metadata.ts"
+import type { Metadata, MetadataConflict } from "./metadata.ts"
 import type { MovedMembership } from "./move.ts"
 import type { Pause } from "./pause.ts"
-import { type ProjectSettings, noGrace, storedTimeZone } from "./project-settings.ts"
+import type { ProjectSettings } from "./project-settings.ts"
 
 /** Common to all changes. */
 export interface Change extends ChangeContext {
@@ -79,6 +73,12 @@ export interface Grant extends DateChange {
   readonly timeZone?: TimeZone | undefined
   /** The project's grace, in the same way. Default: none. */
   readonly grace?: Millis | undefined
+}
+
+/** A grant's result. */
+export interface Granted {
+  readonly event: Event
+  readonly pause: Pause | undefined
 }
 
 /** A new membership for a user without one. */
@@ -575,211 +575,3 @@ export class MembershipStore extends Context.Service<
     ) => Effect.Effect<AuditPage, ProjectNotFound | StoreUnavailable>
   }
 >()("@tenure/core/MembershipStore") {}
-
-/** A sweep's result. */
-export interface SweepResult {
-  /** The published events. */
-  readonly events: ReadonlyArray<Event>
-  /** Whether there may be more to do at once. */
-  readonly isMore: boolean
-  /**
-   * The milliseconds until the first next check, unless a change brings one forward; `Infinity` for
-   * never. Missing if the store does not know it, or has left a check that is due.
-   */
-  readonly nextDueMillis?: number | undefined
-}
-
-/**
- * Finds memberships with an announcement due.
- *
- * It keeps three things with each membership: when and by what its date was set (`changeTime`, `dateOrigin`), the
- * last announcement, and the next check, the time to decide on the next announcement. A change to the
- * same date keeps the time, if the member's own date holds. The next check may be too early, but never
- * too late: each change to an end date ensures, in the same step, a check at the new date less the
- * longest reminder, or before. One check for the whole project is enough for all its members. So an
- * extension need not touch the existing check.
- */
-export interface ExpiryStore {
-  /**
-   * Starts to watch end dates, forever: present and future ones. Returns when the watch began, in
-   * milliseconds since the epoch: at the first call on this storage, by any process. If that is in the
-   * future, because the clock was ahead, it begins now, and each membership gets a next check as if it
-   * were new.
-   *
-   * A reminder missing from the previous call is not lost for memberships near their end: each
-   * membership gets a next check as if it were new.
-   *
-   * @param leads - the reminders' times before the end, longest first. If calls differ, the longest
-   *   counts for the next checks
-   */
-  readonly watch: (leads: ReadonlyArray<Millis>) => Effect.Effect<number, StoreUnavailable>
-
-  /** Returns when the watch began, and changes nothing; `undefined` if it never has. */
-  readonly watchedSince: Effect.Effect<number | undefined, StoreUnavailable>
-
-  /**
-   * Looks at memberships with a check due, by the store's clock: earliest first within a project. If
-   * more than `limit` are due, every project gets its turn within a few sweeps, however many another
-   * one has. `decide` decides on each membership's announcement and next check. Both are stored in one
-   * step, if the membership still has the end date and the last announcement the decision was based on.
-   * The step stores the next check, the announcement, an audit row from and to the end date, the event
-   * with a sequence as for a membership change, and a delivery for each webhook. If the announcement is
-   * that a pause has ended, the member gets the later date as an own date in the same step, unless an
-   * operation before has done so; the row is from the date that stood, the event has the own date and its
-   * sequence, and the last announcement stays. Memberships locked by
-   * others are left for the next sweep. A project's feed and audit trail have a sweep's announcements
-   * ordered by event id.
-   *
-   * Sweeps may run at the same time, in several processes.
-   *
-   * @param limit - the most memberships to look at
-   */
-  readonly sweep: (
-    limit: number,
-    decide: DecideAnnouncement,
-  ) => Effect.Effect<SweepResult, StoreUnavailable>
-
-  /**
-   * Returns when the first next check is due, or earlier, in milliseconds since the epoch; `Infinity` for
-   * never. Only a store in this process can know.
-   */
-  readonly nextCheckAt?: (() => number) | undefined
-}
-
-/** A grant's result. */
-export interface Granted {
-  readonly event: Event
-  readonly pause: Pause | undefined
-}
-
-/** A grant's first response: the membership afterwards. */
-export interface GrantAnswer extends OptionalForm {
-  /** When it was made, in milliseconds since the epoch. */
-  readonly at: number
-  readonly endDate: EndDate
-  /** The project's time zone then. Default: UTC. */
-  readonly timeZone?: TimeZone | undefined
-  /** The project's grace then. Default: none. */
-  readonly grace?: Millis | undefined
-  /** The pause it is in. Default: none. */
-  readonly pause?: Pause | undefined
-  /** Whether it changed nothing, because the user had a membership. */
-  readonly isLeft: boolean
-  /** The metadata as JSON. */
-  readonly metadata: string
-}
-
-/** Formats a grant's answer, for repetitions. */
-export const formatGrantAnswer = ({
-  at,
-  endDate,
-  grace = noGrace,
-  inDays = false,
-  isLeft,
-  keptDay,
-  metadata,
-  pause,
-  timeZone = utc,
-}: GrantAnswer): string =>
-  [
-    at,
-    endDate,
-    inDays ? "day" : "instant",
-    keptDay ?? "-",
-    timeZone,
-    grace,
-    pause?.since ?? "-",
-    pause?.until ?? "-",
-    isLeft ? "left" : "granted",
-    metadata,
-  ].join(" ")
-
-/** Formats a bulk extension's answer: the number of memberships, and the end date if it has one. */
-export const formatBulkAnswer = (total: number, bulk: BulkChange): string =>
-  bulk.mode === "extendBy" ? String(total) : `${total} ${bulk.endDate}`
-
-/** Parses text from `formatBulkAnswer`, and the total of an undone bulk extension. */
-export const parseBulkAnswer = (
-  answer: string,
-): { readonly total: number; readonly endDate: EndDate | undefined } => {
-  const [total, endDate] = answer.split(" ")
-  return {
-    total: Number(total),
-    endDate: endDate === undefined ? undefined : EndDate(Number(endDate)),
-  }
-}
-
-const numberOf = (text = "-"): number | undefined => (text === "-" ? undefined : Number(text))
-
-/** Parses text from `formatGrantAnswer`. */
-export const parseGrantAnswer = (
-  answer: string,
-): Pick<GrantAnswer, "at" | "isLeft"> & Omit<Membership, "projectId" | "userId"> => {
-  // Metadata may have spaces.
-  const [at, endDate, unit, keptDay, zone = utc, grace = "0", since, until, outcome, ...metadata] =
-    answer.split(" ")
-  const pausedAt = numberOf(since)
-  return {
-    at: Number(at),
-    endDate: EndDate(Number(endDate)),
-    inDays: unit === "day",
-    keptDay: numberOf(keptDay),
-    timeZone: storedTimeZone(zone),
-    grace: Millis(Number(grace)),
-    pause: pausedAt === undefined ? undefined : { since: pausedAt, until: numberOf(until) },
-    isLeft: outcome === "left",
-    metadata: metadataFromJson(metadata.join(" ")),
-  }
-}
-
-/**
- * A position in an ending list: an end date and a user id, and the store's own data to continue from
- * there.
- */
-export type EndingCursor = Branded<string, "@tenure/core/EndingCursor">
-
-/** Brands a cursor. Throws a `TypeError` if it is invalid. */
-export const EndingCursor = brandedWhere<string, EndingCursor>(
-  "cursor",
-  "a cursor of a list by end dates",
-  (text) => /^(-\d{1,14}|\d{1,15})(\.-?\d{1,18}){0,2}\.[!-~]{0,128}$/u.test(text),
-)
-
-/** A page in an ending list. */
-export interface EndingPage<Listed = Membership> {
-  /** The memberships, soonest end first. */
-  readonly memberships: ReadonlyArray<Listed>
-  /** The next page's start; `undefined` on the last page. */
-  readonly next: EndingCursor | undefined
-}
-
-/** A position in the order by end date and then by user id in code units. */
-export interface EndingPosition {
-  readonly endDate: number
-  readonly userId: string
-}
-
-/** Compares two positions for sorting. */
-export const comparePositions = (one: EndingPosition, other: EndingPosition): number =>
-  one.endDate - other.endDate ||
-  (one.userId < other.userId ? -1 : Number(one.userId > other.userId))
-
-/** Returns a position's cursor. */
-const cursorOfPosition = ({ endDate, userId }: EndingPosition): EndingCursor =>
-  EndingCursor(`${endDate}.${userId}`)
-
-/** Returns a cursor's position. */
-export const positionOfCursor = (cursor: EndingCursor): EndingPosition => {
-  const end = cursor.indexOf(".")
-  return { endDate: Number(cursor.slice(0, end)), userId: cursor.slice(end + 1) }
-}
-
-/**
- * Creates a page from ordered memberships. If there is a next page, there is one more membership than
- * fits.
- */
-export const endingPage = (memberships: ReadonlyArray<Membership>, limit: number): EndingPage => {
-  const page = memberships.slice(0, limit)
-  const last = memberships.length > limit ? page.at(-1) : undefined
-  return { memberships: page, next: last && cursorOfPosition(last) }
-}
