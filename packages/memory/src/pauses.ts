@@ -15,10 +15,12 @@ export const endPauses = (
   now: number,
 ): void => {
   const { history, id, members } = project
-  for (const { until, userId } of members.pausesOver(now)) {
+  for (const { pause, until, userId } of members.pausesOver(now)) {
     const from = members.resume(userId, until, until)
     const to = members.get(userId)
-    if (to === undefined) continue
+    const member = members.watched(userId)
+    if (to === undefined || member === undefined) continue
+    member.endedPause = pause
     alarms.arm(project, userId, to)
     addRow(history, {
       action: "resumed",

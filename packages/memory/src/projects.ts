@@ -42,7 +42,6 @@ import {
   endAfterPause,
   expiredLead,
   instantForm,
-  isOver,
   metadataFromJson,
 } from "@tenure/core/store"
 import type { AuditTrail } from "./audit-trail.ts"
@@ -67,6 +66,13 @@ interface OpenBulkExtension extends TimedBulkExtension {
   readonly id: EventId | undefined
   /** The `order` of the last change of one member before it. */
   readonly lastOwn: number
+}
+
+/** A pause that is over, and since when. */
+interface OverPause {
+  readonly userId: UserId
+  readonly pause: Pause
+  readonly until: number
 }
 
 /** A project's members. */
@@ -102,9 +108,7 @@ export interface Members {
   /** Ends a member's pause at an instant, in milliseconds since the epoch. Returns the end date before. */
   readonly resume: (userId: UserId, at: number, dateSetAt: number) => EndDate | undefined
   /** Returns the members with a pause over at an instant, and since when, in order. */
-  readonly pausesOver: (
-    at: number,
-  ) => ReadonlyArray<{ readonly userId: UserId; readonly until: number }>
+  readonly pausesOver: (at: number) => ReadonlyArray<OverPause>
   /** Returns how many members are paused. */
   readonly paused: () => number
   /**
@@ -361,17 +365,18 @@ const makeMembers = (): Members => {
       member.order = lastOwn
       member.setAt = dateSetAt
       member.isSetWithOthers = false
-      member.endedPause = isOver(member.pause, at) ? member.pause : undefined
+      member.endedPause = undefined
       member.pause = undefined
       paused.delete(userId)
       return before
     },
     pausesOver: (at) => {
       if (firstUntil > at) return []
-      const over: Array<{ readonly userId: UserId; readonly until: number }> = []
+      const over: Array<OverPause> = []
       firstUntil = Infinity
-      for (const [userId, { until = Infinity }] of paused) {
-        if (until <= at) over.push({ userId, until })
+      for (const [userId, pause] of paused) {
+        const { until = Infinity } = pause
+        if (until <= at) over.push({ userId, pause, until })
         else firstUntil = Math.min(firstUntil, until)
       }
       return over.toSorted((one, other) => one.until - other.until)

@@ -543,6 +543,24 @@ const announcingTests = (tests: StoreTests): void => {
     ({ grant, store }) => Effect.andThen(grant(u1, 20), pause(store, u1, 2)),
   )
 
+  test("is told once if a process whose clock is ahead resumes the member", function* ({
+    grant,
+    store,
+    sweep,
+  }) {
+    yield* grant(u1, 40)
+    yield* sweep
+    yield* pause(store, u1, 2)
+    const { endDate, pause: begun } = yield* store.find(p1, u1)
+    const at = yield* inDays(3)
+    const expected = { endDate, pause: begun ?? { since: at, until: undefined } }
+    const later = endAfterPause(endDate, expected.pause, at)
+    yield* store.resume({ ...change(p1), at, userId: u1, endDate: later, expected })
+    expect(yield* sweep).toEqual([])
+    yield* days(4)
+    expect(yield* sweep).toEqual([])
+  })
+
   test("that has no end is resumed, and the end is announced then", function* ({
     grant,
     store,
