@@ -37,6 +37,8 @@ const examples: Readonly<Record<Scene, ReadonlyArray<Example>>> = {
   ],
   "date of a bulk extension": [["announce ends", "extend all, never shorten", [0, 2, 4]]],
   "last number of a round": [["extend", "extend all", [0, 2]]],
+  pause: [["resume", "extend all by a duration", [0, 1, 2]]],
+  "pause that is over": [["announce ends", "extend all by a duration", [0, 1, 2, 3]]],
 }
 
 describe("an operation that runs within another", () => {

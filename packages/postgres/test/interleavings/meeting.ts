@@ -141,7 +141,7 @@ const take = async (world: World, pair: Pair, steps: ReadonlyArray<Step>): Promi
         return { ...undone, answers: { ...undone.answers, [slot]: failureOf(result.failure) } }
       }
       ofParts[slot].push(result.success)
-      answers[slot] = comparable(ofParts[slot])
+      answers[slot] = pair[slot].isNotOne === true ? "answered" : comparable(ofParts[slot])
     }
     if (slot === "second") meanwhile = await world.processes.second.run(readMembers)
   }

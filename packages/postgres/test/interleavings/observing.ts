@@ -85,12 +85,27 @@ export const endReading = Effect.fnUntraced(function* ({ cursor, events }: Reade
 const sweepAll = Effect.fnUntraced(function* (judge: DecideAnnouncement) {
   const { expiry } = yield* MembershipStore
   if (expiry === undefined) return
-  for (let isMore = true; isMore;) ({ isMore } = yield* expiry.sweep(100, judge))
+  let goesOn = true
+  while (goesOn) {
+    const { events, isMore } = yield* expiry.sweep(100, judge)
+    const hasResumed = events.some(({ type }) => type === knownEventTypes.resumed)
+    // The next check is a millisecond later.
+    if (hasResumed) yield* Effect.sleep(5)
+    goesOn = isMore || hasResumed
+  }
 })
 
 const datesOf = (memberships: ReadonlyArray<Membership>) =>
-  memberships.map(({ endDate, inDays, keptDay, userId }) =>
-    [userId, formatEndDate(endDate), inDays && "in days", keptDay].filter(Boolean).join(" "),
+  memberships.map(({ endDate, inDays, keptDay, pause, userId }) =>
+    [
+      userId,
+      formatEndDate(endDate),
+      inDays && "in days",
+      keptDay,
+      pause && `paused ${pause.since} ${pause.until}`,
+    ]
+      .filter(Boolean)
+      .join(" "),
   )
 
 const membersOf = (projectId: ProjectId) =>
@@ -266,7 +281,9 @@ export const observe = async ({
 
       if (typeof members !== "string") {
         const now = new Date().toISOString()
-        const active = members.filter((one) => (one.split(" ")[1] ?? "") > now)
+        const active = members.filter(
+          (one) => (one.split(" ")[1] ?? "") > now && !one.includes("paused"),
+        )
         const dates = typeof ending === "string" ? [] : ending.map((one) => one.split(" ")[1])
         // Those with the same date come in any order.
         const isOrdered = dates.join() === dates.toSorted().join()

@@ -8,8 +8,10 @@ import {
   makeDecideAnnouncement,
   makeEvent,
   reminderLeads,
+  stateAt,
 } from "@tenure/core/internal"
 import {
+  type AnnouncementOutcome,
   type AttemptResult,
   type BulkChange,
   type Change,
@@ -32,6 +34,7 @@ import {
   WebhookId,
   WebhookStore,
   defaultProjectSettings,
+  endAfterPause,
   isAlreadyMember,
   joinMemberships,
   knownEventTypes,
@@ -158,6 +161,22 @@ export const leads = reminderLeads([Millis(dayMillis)])
 export const judgeOf = ({ at }: Pick<Setting, "at">): DecideAnnouncement =>
   makeDecideAnnouncement({ leads, since: at - dayMillis })
 
+const isResumption = ({ announcement }: AnnouncementOutcome): boolean =>
+  announcement?.action === "resumed"
+
+/** Announces what passes a test, and leaves the rest for the next sweep. */
+const sweeping =
+  (test: (outcome: AnnouncementOutcome) => boolean): Run =>
+  (setting) =>
+    Effect.flatMap(MembershipStore, ({ expiry }) => {
+      const judge = judgeOf(setting)
+      const judgeSome: DecideAnnouncement = (candidate, now) => {
+        const outcome = judge(candidate, now)
+        return test(outcome) ? outcome : { announcement: undefined, alarm: now }
+      }
+      return expiry?.sweep(100, judgeSome) ?? Effect.die("no ends")
+    })
+
 const eventOf = ({ at }: Setting, name: string): Event =>
   makeEvent({
     id: derivedEventId(name, at),
@@ -279,6 +298,38 @@ const extendOwnBy = (memberships: MembershipStore["Service"], setting: Setting, 
     })
   }).pipe(Effect.retry({ while: ({ _tag }) => _tag === "EndDateConflict" }))
 
+/** Pauses a membership as the service does: again, if it has changed since it was read. */
+const pauseOwn =
+  (until: (slot: Slot) => number | undefined): Parameters<typeof onMemberships>[1] =>
+  (memberships, setting, slot) =>
+    Effect.gen(function* () {
+      const before = yield* memberships.find(p1, own)
+      const at = setting.at + (slot === "first" ? 1000 : 2000)
+      if (before.pause !== undefined || before.endDate <= at) return stateAt(before, at)
+      return yield* memberships.pause({
+        ...change(setting, slot, knownEventTypes.paused, { user_id: own }),
+        at,
+        userId: own,
+        until: until(slot),
+        expected: before,
+      })
+    }).pipe(Effect.retry({ while: ({ _tag }) => _tag === "PauseConflict" }))
+
+/** Resumes a membership in the same way. */
+const resumeOwn = (memberships: MembershipStore["Service"], setting: Setting, slot: Slot) =>
+  Effect.gen(function* () {
+    const { endDate, pause } = yield* memberships.find(p1, own)
+    if (pause === undefined) return "not paused"
+    const at = setting.at + (slot === "first" ? 1 : 2) * dayMillis
+    return yield* memberships.resume({
+      ...change(setting, slot, knownEventTypes.resumed, { user_id: own }),
+      at,
+      userId: own,
+      endDate: endAfterPause(endDate, pause, at),
+      expected: { endDate, pause },
+    })
+  }).pipe(Effect.retry({ while: ({ _tag }) => _tag === "PauseConflict" }))
+
 const paying: ReadonlyArray<Run> = [
   onOutbox("pay", (outbox, setting, slot) => outbox.publish(eventOf(setting, `${slot} payment`))),
   onMemberships("extend", ({ extend }, setting, slot) =>
@@ -352,6 +403,15 @@ export const operations: ReadonlyArray<Operation> = [
     end({ ...change(setting, slot, knownEventTypes.ended, { user_id: own }), userId: own }),
   ),
   onMemberships("move", moveOwn),
+  onMemberships(
+    "pause",
+    pauseOwn(() => undefined),
+  ),
+  onMemberships(
+    "pause until a date",
+    pauseOwn((slot) => dateOf(slot, 10)),
+  ),
+  onMemberships("resume", resumeOwn),
   onMemberships("import", (memberships, setting, slot) =>
     memberships.import({
       ...change(setting, slot, knownEventTypes.imported),
@@ -366,12 +426,14 @@ export const operations: ReadonlyArray<Operation> = [
   onMemberships("erase", ({ erase }, setting, slot) =>
     erase({ ...change(setting, slot, knownEventTypes.ended), userId: own }),
   ),
-  onMemberships(
-    "announce ends",
-    ({ expiry }, setting) => expiry?.sweep(100, judgeOf(setting)) ?? Effect.die("no ends"),
+  {
+    name: "announce ends",
+    run: sweeping(() => true),
+    // A step for those whose pauses are over, and one for the others.
+    parts: [sweeping(isResumption), sweeping((outcome) => !isResumption(outcome))],
     // Those that it leaves for the next sweep are the same at the end.
-    { isNotOne: true },
-  ),
+    isNotOne: true,
+  },
   onMemberships(
     "list by ends",
     ({ listEnding }) =>

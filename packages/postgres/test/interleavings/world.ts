@@ -45,7 +45,13 @@ import {
 const context: ChangeContext = { origin: hostOrigin, at: 0 }
 
 /** What the membership has that the operations change: where its date comes from, and which number. */
-export const scenes = ["own date", "date of a bulk extension", "last number of a round"] as const
+export const scenes = [
+  "own date",
+  "date of a bulk extension",
+  "last number of a round",
+  "pause",
+  "pause that is over",
+] as const
 
 export type Scene = (typeof scenes)[number]
 
@@ -53,7 +59,15 @@ const tables = [...gatedTables, "expiry_settings", "dispatchers"]
 
 /** Instants, by table. */
 const instants = {
-  memberships: ["end_date", "date_set_at", "next_check_at", "ending_lower_bound", "announced_end"],
+  memberships: [
+    "end_date",
+    "date_set_at",
+    "next_check_at",
+    "ending_lower_bound",
+    "announced_end",
+    "paused_at",
+    "resumes_at",
+  ],
   projects: ["bulk_changed_at", "bulk_unseen_since", "next_check_at"],
   bulk_extensions: ["at", "date_set_at", "date_reset_at", "end_date", "minimum", "own_minimum"],
 } as const
@@ -75,6 +89,20 @@ const grantOf = (projectId: ProjectId, userId: UserId, endDate: number, keptDay?
       endDate: EndDate(endDate),
       reason: undefined,
       event: draft(projectId, knownEventTypes.granted, userId),
+    }),
+  )
+
+/** Sets a date that stands, in a pause. */
+const pauseOf = (endDate: number, since: number, until?: number) =>
+  Effect.flatMap(MembershipStore, (store) =>
+    store.import({
+      ...context,
+      projectId: p1,
+      reason: undefined,
+      event: draft(p1, knownEventTypes.imported),
+      memberships: [
+        { userId: own, endDate: EndDate(endDate), keptDay: 30, pause: { since, until } },
+      ],
     }),
   )
 
@@ -137,6 +165,8 @@ const populate = Effect.fnUntraced(function* (
   const raised = yield* bulkOf("neverShorten", soon)
   if (scene !== "date of a bulk extension") yield* grantOf(p1, own, past, 30)
   yield* grantOf(p1, later, Date.UTC(2034, 0, 1))
+  if (scene === "pause") yield* pauseOf(past, at - 10 * dayMillis)
+  if (scene === "pause that is over") yield* pauseOf(past, at - 10 * dayMillis, at - dayMillis)
 
   // One delivery to the healthy webhook is claimed, one to each webhook is open, and another has failed.
   const { claims } = yield* claimEach
@@ -187,7 +217,13 @@ const populate = Effect.fnUntraced(function* (
     yield* run(
       `UPDATE memberships SET seq = seq - seq % ${round} + ${round - 1} WHERE user_id = '${own}'`,
     )
-  const expected = EndDate(scene === "date of a bulk extension" ? soon : past)
+  const expected = EndDate(
+    scene === "date of a bulk extension"
+      ? soon
+      : scene === "pause that is over"
+        ? past + 9 * dayMillis
+        : past,
+  )
   const setting: Setting = {
     at,
     webhooks,
