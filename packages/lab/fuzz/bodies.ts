@@ -74,13 +74,13 @@ const valuesOf = (names: string, value: fc.Arbitrary<unknown>) =>
 /** Fields for the other operations, valid ones and others. */
 const fields = fc.record(
   {
-    ...valuesOf("extend end_date expected_end_date since expires_at", date),
+    ...valuesOf("extend end_date expected_end_date since expires_at until", date),
     ...valuesOf("through", day),
     ...valuesOf("time_zone", timeZone),
     ...valuesOf("extend_by", fc.constantFrom(...durations)),
     ...valuesOf("grace", fc.constantFrom(...graces)),
     ...valuesOf(
-      "dry_run create if_absent reason type data event_id projects role name event_types",
+      "dry_run create if_absent reason to type data event_id projects role name event_types",
       odd,
     ),
     url: fc.constantFrom(...urls),
@@ -102,6 +102,9 @@ const expected = fc.oneof(
   fc.tuple(fc.constantFrom(...graces), odd).map(([grace, dry_run]) => ({ grace, dry_run })),
   fc.tuple(day, timeZone).map(([through, time_zone]) => ({ through, time_zone })),
   fc.tuple(day, date).map(([through, end_date]) => ({ through, end_date })),
+  fc.tuple(date, odd).map(([until, reason]) => ({ until, reason })),
+  fc.tuple(date, day).map(([until, through]) => ({ until, through })),
+  odd.map((to) => ({ to })),
   day.map((through) => ({ through, mode: "never_shorten", dry_run: true })),
   fc
     .tuple(fc.constantFrom(...durations), timeZone)
@@ -120,6 +123,12 @@ const lines = fc
       fc
         .tuple(fc.nat(5000), day, timeZone)
         .map(([n, through, time_zone]) => ({ user_id: `${1001 + n}`, through, time_zone })),
+      fc.tuple(date, date).map(([paused_at, resumes_at]) => ({
+        user_id: "2001",
+        end_date: "2099-01-01T00:00:00.000Z",
+        paused_at,
+        resumes_at,
+      })),
     ),
     { maxLength: 20 },
   )

@@ -26,7 +26,7 @@ const parse = (body: string): unknown => {
 const compared = new Set(["ok", "method", "path", "code", "error_code"])
 
 // Hosts refuse some requests that others pass on. So the members' dates differ, and one may be null.
-const dates = new Set(["end_date", "through", "kept_day"])
+const dates = new Set(["end_date", "through", "kept_day", "paused_at", "resumes_at"])
 
 const describe = (value: unknown, key = ""): string => {
   if (compared.has(key)) return JSON.stringify(value)

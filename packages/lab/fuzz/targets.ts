@@ -42,6 +42,9 @@ const further = linesOf(`
   GET ${project}/memberships/${user}
   PUT ${project}/memberships/${user}
   DELETE ${project}/memberships/77
+  POST ${project}/memberships/77/pause
+  POST ${project}/memberships/77/resume
+  POST ${project}/memberships/77/move
   GET ${project}/memberships/77/history
   POST ${project}/events
   GET ${project}/events/${unknownId}

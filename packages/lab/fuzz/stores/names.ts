@@ -102,8 +102,12 @@ export class Names {
       if ("extend_by" in value && "id" in value) {
         this.valuesOf(inProject("bulk", path)).push(String(value.id))
       }
+      // A store may record that a pause has ended as soon as anybody asks.
+      const isResumption = "action" in value && value.action === "resumed"
       return Object.fromEntries(
-        Object.entries(value).map(([name, item]) => [name, this.hideAll(item, path, name)]),
+        Object.entries(value).map(([name, item]) =>
+          isResumption && name === "at" ? [name, "<time>"] : [name, this.hideAll(item, path, name)],
+        ),
       )
     }
     // A sequence grows with every change, by how much is up to the store.

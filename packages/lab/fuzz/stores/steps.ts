@@ -76,7 +76,9 @@ const event = mostly(
   pick("{uuid:0}", "{webhook-p1:0}", "{event-p2:0}", "no-uuid", "{EVENT-P1:0}"),
   20,
 )
-const action = pick("granted", "extended", "bulk_extended", "expired", "webhook_created", "other")
+const action = pick(
+  ...words("granted extended bulk_extended expired paused resumed moved webhook_created other"),
+)
 const key = mostly(nth("issued", 4), pick("{key:0}", "{key:2}", "{uuid:0}", "no-uuid", "%zz"))
 
 /** A time at an offset from the first step, as JSON. */
@@ -177,9 +179,12 @@ const list = (cursor: string, more: Readonly<Record<string, Text>> = {}): Text =
   })
 }
 
+/** When a pause ends by itself: often before the run does. */
+const resumption = mostly(soon.chain(timeAt), fc.oneof(anyTime, pick("null")), 8)
+
 const importLine = object(
   { user_id: user.map((id) => JSON.stringify(id)), end_date: anyTime },
-  { through: lastDay, time_zone: zone },
+  { through: lastDay, time_zone: zone, paused_at: anyTime, resumes_at: anyTime },
 )
 const lineEnd = fc.oneof(
   fc
@@ -189,9 +194,18 @@ const lineEnd = fc.oneof(
   pick('"end_date":null', '"through":"2098-02-28"', '"through":"2098-01-30"'),
   pick('"through":"2098-03-31","time_zone":"Europe/Berlin"'),
 )
+const linePause = mostly(
+  none,
+  fc
+    .tuple(past.chain(timeAt), mostly(soon.chain(timeAt), none, 3))
+    .map(
+      ([since, until]) => `,"paused_at":${since}${until === "" ? "" : `,"resumes_at":${until}`}`,
+    ),
+  4,
+)
 const validLine = fc
-  .tuple(fc.integer({ min: 1, max: 12 }), lineEnd)
-  .map(([id, end]) => ({ id, text: `{"user_id":"${id}",${end}}` }))
+  .tuple(fc.integer({ min: 1, max: 12 }), lineEnd, linePause)
+  .map(([id, end, pause]) => ({ id, text: `{"user_id":"${id}",${end}${pause}}` }))
 const importBody = mostly(
   fc
     .uniqueArray(validLine, { selector: ({ id }) => id, maxLength: 6 })
@@ -415,7 +429,7 @@ const templates: ReadonlyArray<Template> = [
     within(
       "/memberships",
       list("cursor-memberships-P", {
-        state: pick("active", "expired", "other"),
+        state: pick("active", "paused", "expired", "other"),
         user_ids: pick("1,2", "2,1,99", "4", "a", "1,1", ""),
         prefix: pick("1", "1", "12", "%25", "_", ""),
       }),
@@ -444,6 +458,15 @@ const templates: ReadonlyArray<Template> = [
     ),
   ),
   send(1, "PUT", member(), pick('{"end_date":null}')),
+  send(6, "POST", member("/pause"), object({ until: resumption }, { reason })),
+  send(2, "POST", member("/pause"), object({}, { reason, through: lastDay, time_zone: zone })),
+  send(4, "POST", member("/resume"), object({}, { reason })),
+  send(
+    3,
+    "POST",
+    member("/move"),
+    object({ to: user.map((id) => JSON.stringify(id)) }, { reason }),
+  ),
   send(4, "PATCH", member(), object({ metadata }, { reason })),
   send(3, "DELETE", member(mostly(none, pick("?erase=true", "?erase=false", "?erase=1"), 3))),
   get(4, member("/history", list("cursor-history-P", { action, announcements: truth }))),
