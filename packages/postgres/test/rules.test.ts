@@ -8,6 +8,7 @@ import {
   bulkModes,
   concurrencyRange,
   currentTat,
+  lastEndDate,
   makeDecideAnnouncement,
   mentionsUser,
   waitMicros,
@@ -29,7 +30,9 @@ import {
   concurrencyAfterSuccess,
   effectiveEndDate,
   effectiveForm,
+  endAfterPause,
   eraseUser,
+  isOver,
   maxAttemptsOfWebhook,
   remainingTokens,
   takeToken,
@@ -273,6 +276,113 @@ test("the planner puts the rules into the statements that call them", () =>
 const now = fc.integer({ min: 1_700_000_000_000_000, max: 1_900_000_000_000_000 }).map(Micros)
 // In ten-thousandths; a bucket becomes full in 10,000: before, within and beyond that.
 const place = fc.integer({ min: -5000, max: 20_000 })
+
+// Clocks change in spring and in autumn, by an hour or by half of one, in another hemisphere, and once by a day.
+const zones = [
+  "UTC",
+  "Europe/Berlin",
+  "America/New_York",
+  "Australia/Lord_Howe",
+  "America/Santiago",
+  "Pacific/Apia",
+]
+
+test("an end date after a pause, in sessions in any time zone", () => {
+  // To the millisecond, in all years.
+  const instant = fc.oneof(
+    fc.integer({ min: Date.UTC(2025, 0), max: Date.UTC(2029, 0) }),
+    fc.integer({ min: Date.UTC(2011, 11, 20), max: Date.UTC(2012, 0, 10) }),
+    fc.integer({ min: lastEndDate - 400 * dayMillis, max: lastEndDate }),
+    fc.integer({ min: Date.parse("0001-01-03"), max: lastEndDate }),
+    fc.constantFrom(lastEndDate, lastEndDate - 1, Date.UTC(2026, 2, 28), Date.UTC(2026, 9, 24)),
+  )
+  const length = fc.oneof(
+    fc.integer({ min: 1, max: 731 }).map((days) => days * dayMillis),
+    fc.integer({ min: 1, max: 731 * dayMillis }),
+    fc.constantFrom(1, 999, 3_600_000),
+  )
+  const past = fc.oneof(fc.constantFrom(-1, 0, 1), fc.integer({ min: -dayMillis, max: dayMillis }))
+  const input = fc.record({
+    endDate: instant.map((millis) => EndDate(millis)),
+    since: instant,
+    length,
+    past,
+    hasEnd: fc.integer({ min: 0, max: 9 }).map((n) => n > 0),
+  })
+  const text = (millis: number | undefined): string | undefined =>
+    // PostgreSQL has years of five digits without a sign.
+    millis === undefined ? undefined : new Date(millis).toISOString().replace(/^\+0*/, "")
+  const cases = inputs(input).map(({ endDate, hasEnd, length: paused, past: by, since }) => {
+    const pause = { since, until: hasEnd ? since + paused : undefined }
+    const at = since + paused + by
+    const isResumed = isOver(pause, at)
+    const after = isResumed ? endAfterPause(endDate, pause, since + paused) : endDate
+    return {
+      isResumed,
+      after,
+      added: isResumed ? paused : 0,
+      end_date: text(endDate),
+      paused_at: text(since),
+      resumes_at: text(pause.until),
+      at: text(at),
+    }
+  })
+  // Not as if the rule did nothing, or always the same.
+  for (const isResumed of [true, false])
+    expect(cases.filter((one) => one.isResumed === isResumed).length).toBeGreaterThan(1000)
+  expect(
+    cases.filter(({ added, after }) => added > 0 && after === lastEndDate).length,
+  ).toBeGreaterThan(100)
+  const columns = {
+    end_date: "timestamptz",
+    paused_at: "timestamptz",
+    resumes_at: "timestamptz",
+    at: "timestamptz",
+  }
+  const timePaused = `${schema}.time_paused(paused_at, resumes_at, at)`
+  return Effect.forEach(zones, (zone) =>
+    Effect.andThen(
+      sql(`SET TIME ZONE '${zone}'`),
+      expectSame(cases, columns, {
+        [millisOf(`${schema}.date_after_pause(end_date, paused_at, resumes_at, at)`)]: ({
+          after,
+        }) => after,
+        [`(extract(epoch FROM ${timePaused}) * 1000)::bigint`]: ({ added }) => added,
+      }),
+    ),
+  ).pipe(Effect.ensuring(Effect.ignore(sql("RESET TIME ZONE"))))
+})
+
+test("whether a membership is in a pause", () => {
+  // The function compares with the time of the statement.
+  const distance = fc.oneof(
+    fc.integer({ min: -731 * dayMillis, max: -60_000 }),
+    fc.integer({ min: 60_000, max: 731 * dayMillis }),
+  )
+  const at = Date.now()
+  const input = fc.record({
+    since: fc.integer({ min: 1, max: 100 * dayMillis }),
+    left: fc.option(distance, { nil: undefined }),
+    isPaused: fc.integer({ min: 0, max: 3 }).map((n) => n > 0),
+  })
+  const cases = inputs(input).map(({ isPaused, left, since }) => {
+    const until = left === undefined ? undefined : at + left
+    const pause = isPaused ? { since: (until ?? at) - since, until } : undefined
+    return {
+      pause,
+      paused_at: pause && new Date(pause.since).toISOString(),
+      resumes_at: until && new Date(until).toISOString(),
+    }
+  })
+  const columns = { paused_at: "timestamptz", resumes_at: "timestamptz" }
+  return expectSame(cases, columns, {
+    [`${schema}.is_paused(paused_at, resumes_at)`]: ({ pause }) =>
+      pause !== undefined && !isOver(pause, at),
+    [`${schema}.next_paused_at(paused_at, resumes_at) IS NOT DISTINCT FROM
+      CASE WHEN ${schema}.is_paused(paused_at, resumes_at) THEN paused_at
+           WHEN paused_at IS NOT NULL THEN resumes_at END`]: () => true,
+  })
+})
 
 test("a token bucket", () => {
   const limit = fc.integer({ min: 1, max: 1000 })
