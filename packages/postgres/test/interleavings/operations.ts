@@ -272,6 +272,7 @@ const moveOwn = (memberships: MembershipStore["Service"], setting: Setting, slot
     const find = (userId: UserId) => memberships.find(p1, userId)
     const to = Effect.catchTag(find(nobody), "MembershipNotFound", () => Effect.undefined)
     const expected = { from: yield* find(own), to: yield* to }
+    if ((expected.from.pause ?? expected.to?.pause) !== undefined) return "paused"
     const joined = joinMemberships(expected.from, expected.to) ?? expected.from
     return yield* memberships.move({
       ...change(setting, slot, knownEventTypes.ended, { user_id: own, moved_to: nobody }),
