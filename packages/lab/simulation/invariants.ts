@@ -39,6 +39,9 @@ export const markOf = ({ data, projectId, type }: StoredEvent): unknown => {
       return data["bulk_extension_id"]
     case "membership.ended":
       return endOf(projectId, data["user_id"])
+    case "membership.paused":
+    case "membership.resumed":
+      return data["reason"]
     default:
       return dateOf(data["new_end_date"]) ?? data["mark"]
   }
@@ -51,6 +54,8 @@ export const markOfCall = ({ action, endDate, projectId, subject, userId }: Call
   switch (action) {
     case "publish":
     case "undo":
+    case "pause":
+    case "resume":
       return subject
     case "end":
       return endOf(projectId, userId)
@@ -63,7 +68,7 @@ const textOf = ({ action, projectId, status, subject, tries, userId }: Call): st
   `${action} of ${userId ?? subject ?? "all"} in ${projectId} (${tries} tries, answered ${status})`
 
 /** Calls whose change has a mark that no other call has. */
-const marked = new Set(["grant", "extend", "extendAll", "publish"])
+const marked = new Set(["grant", "extend", "extendAll", "pause", "resume", "publish"])
 /** Calls whose change is known. Another call may undo or end the same. */
 const changing = new Set([...marked, "undo", "end"])
 
@@ -71,10 +76,14 @@ const changing = new Set([...marked, "undo", "end"])
 interface Ledger {
   own: number | undefined
   bulks: Array<{ readonly id: string; readonly to: number; readonly isNeverShortening: boolean }>
+  /** Its pause: since when, by the clock of the process, and until when. */
+  pause: { readonly since: number; readonly until: number | undefined } | undefined
+  /** When a pause ended by itself that was not told. */
+  resumedAt: number | undefined
 }
 
-/** Returns a member's date: the one set last for it alone, then changed by each bulk extension since. */
-const effective = ({ bulks, own }: Ledger): number | undefined =>
+/** Returns a member's date that stands: the one set last for it alone, then changed by each bulk extension since. */
+const standing = ({ bulks, own }: Ledger): number | undefined =>
   own === undefined
     ? undefined
     : bulks.reduce(
@@ -82,28 +91,71 @@ const effective = ({ bulks, own }: Ledger): number | undefined =>
         own,
       )
 
-/** Replays a project's changes, as somebody would with pencil and paper. */
+/** Returns a member's date by the store's clock: later by the time paused if its pause is over. */
+const effective = (ledger: Ledger, now: number): number | undefined => {
+  const date = standing(ledger)
+  const { since, until = Infinity } = ledger.pause ?? { since: 0 }
+  return date === undefined || until > now ? date : date + Math.max(0, until - since)
+}
+
+/** Replays a project's changes, as somebody would with pencil and paper. Instants are by the store's clock. */
 const makeReplay = () => {
   const ledgers = new Map<string, Ledger>()
   const of = (userId: unknown): Ledger => {
     const known = ledgers.get(String(userId))
     if (known !== undefined) return known
-    const ledger: Ledger = { own: undefined, bulks: [] }
+    const ledger: Ledger = {
+      own: undefined,
+      bulks: [],
+      pause: undefined,
+      resumedAt: undefined,
+    }
     ledgers.set(String(userId), ledger)
     return ledger
   }
+  /** Ends the pauses that are over. Bulk extensions before that are part of the dates then. */
+  const passTo = (now: number): void => {
+    for (const ledger of ledgers.values()) {
+      const { until = Infinity } = ledger.pause ?? {}
+      if (until > now) continue
+      ledger.own = effective(ledger, now)
+      ledger.bulks = []
+      ledger.pause = undefined
+      ledger.resumedAt = until
+    }
+  }
   return {
-    dateOf: (userId: unknown): number | undefined => effective(of(userId)),
-    members: (): ReadonlyMap<string, number> =>
+    passTo,
+    dateOf: (userId: unknown, now: number): number | undefined => effective(of(userId), now),
+    pauseOf: (userId: unknown) => of(userId).pause,
+    /** When a member's pause ended by itself, if that was not told. */
+    resumedAt: (userId: unknown): number | undefined => of(userId).resumedAt,
+    members: (now: number): ReadonlyMap<string, number> =>
       new Map(
         [...ledgers].flatMap(([userId, ledger]) => {
-          const date = effective(ledger)
+          const date = effective(ledger, now)
           return date === undefined ? [] : [[userId, date] as const]
         }),
       ),
-    apply: ({ data, id, type }: StoredEvent): void => {
+    apply: ({ at, commit, data, id, type }: Change): void => {
+      passTo(commit.storeMillis)
       const to = dateOf(data["new_end_date"])
       switch (type) {
+        case "membership.paused": {
+          const ledger = of(data["user_id"])
+          ledger.pause = { since: at, until: dateOf(data["resumes_at"]) }
+          ledger.resumedAt = undefined
+          return
+        }
+        case "membership.resumed": {
+          const ledger = of(data["user_id"])
+          ledger.resumedAt = undefined
+          if (data["request_id"] === null) return
+          ledger.own = dateOf(data["end_date"])
+          ledger.bulks = []
+          ledger.pause = undefined
+          return
+        }
         case "membership.granted":
         case "membership.extended": {
           const ledger = of(data["user_id"])
@@ -115,6 +167,8 @@ const makeReplay = () => {
           const ledger = of(data["user_id"])
           ledger.own = undefined
           ledger.bulks = []
+          ledger.pause = undefined
+          ledger.resumedAt = undefined
           return
         }
         case "memberships.extended": {
@@ -246,7 +300,7 @@ const dates: Invariant = {
     return [...names].flatMap((projectId) => {
       const replay = makeReplay()
       for (const change of byProject.get(projectId) ?? []) replay.apply(change)
-      const expected = replay.members()
+      const expected = replay.members(run.remains.storeMillis)
       const actual = new Map((found.get(projectId) ?? []).map((one) => [one.userId, one.endDate]))
       return [...new Set([...expected.keys(), ...actual.keys()])].flatMap((userId) =>
         expected.get(userId) === actual.get(userId)
@@ -275,13 +329,17 @@ const reads: Invariant = {
     const byProject = projectsOf(changesOf(run))
     return run.calls.filter(isReading).flatMap((call) => {
       const replay = makeReplay()
+      const dateAt = (now: number) => replay.dateOf(call.userId, now)
       let held = new Set<number | undefined>([undefined])
       for (const change of byProject.get(call.projectId) ?? []) {
         if (change.commit.at > call.end) break
-        replay.apply(change)
         if (change.commit.at < call.start) held = new Set()
-        held.add(replay.dateOf(call.userId))
+        // A pause may be over before the change.
+        else held.add(dateAt(change.commit.storeMillis))
+        replay.apply(change)
+        held.add(dateAt(Math.max(change.commit.storeMillis, call.storeStart)))
       }
+      held.add(dateAt(call.storeEnd))
       const found = call.status === 200 ? call.endDate : undefined
       return held.has(found) ? [] : [`${textOf(call)} found ${show(found)}`]
     })
@@ -417,19 +475,30 @@ const announcements: Invariant = {
       >()
       /** What gave each member its date. */
       const dated = new Map<string, Dated>()
+      const noteResumed = (now: number): void => {
+        replay.passTo(now)
+        for (const [userId, date] of replay.members(now)) {
+          const at = replay.resumedAt(userId)
+          if (at !== undefined && dated.get(userId)?.date !== date)
+            dated.set(userId, { date, at, isOfMany: false })
+        }
+      }
       /** The members whose last end was told: not again if a bulk extension sets another date in the past. */
       const told = new Set<string>()
       /** The latest time of a change by any clock: those far ahead hold nothing back. */
       let latest = -Infinity
       const wrong: Array<string> = []
       for (const change of changes) {
-        replay.apply(change)
         const { commit, data, graceMillis, type } = change
+        noteResumed(commit.storeMillis)
+        replay.apply(change)
+        // By the store's clock, a pause may be over when it begins.
+        if (type === "membership.paused") noteResumed(commit.storeMillis)
         latest = Math.max(latest, change.at, commit.storeMillis)
         if (type === "membership.granted" || type === "membership.extended") {
           told.delete(String(data["user_id"]))
         }
-        for (const [userId, date] of replay.members()) {
+        for (const [userId, date] of replay.members(commit.storeMillis)) {
           if (dated.get(userId)?.date !== date)
             dated.set(userId, { date, at: commit.storeMillis, isOfMany: manyTypes.has(type) })
           if (date > commit.storeMillis) told.delete(userId)
@@ -441,9 +510,8 @@ const announcements: Invariant = {
         const userId = String(data["user_id"])
         const date = dateOf(data["end_date"])
         const what = `${type} of ${userId} in ${projectId} for ${show(date)}`
-        if (replay.dateOf(userId) !== date) {
-          wrong.push(`${what}, which ends at ${show(replay.dateOf(userId))}`)
-        }
+        const current = replay.dateOf(userId, commit.storeMillis)
+        if (current !== date) wrong.push(`${what}, which ends at ${show(current)}`)
         const lead = type === "membership.expiring" ? 1000 * reminderSeconds : 0
         if (commit.storeMillis < (date ?? 0) - lead) wrong.push(`${what} is too early`)
         const { at: datedAt = Infinity, isOfMany = false } = dated.get(userId) ?? {}
@@ -469,8 +537,11 @@ const announcements: Invariant = {
         if (type === "membership.expired") told.add(userId)
       }
       const { storeMillis } = run.remains
+      replay.passTo(storeMillis)
       const since = Math.max(...run.watchedSince)
-      for (const [userId, date] of replay.members()) {
+      for (const [userId, date] of replay.members(storeMillis)) {
+        // Nothing is announced in a pause.
+        if (replay.pauseOf(userId) !== undefined) continue
         const last = announced.get(userId)
         // Also when the clock was ahead, and has been set back.
         const isTold =
@@ -482,6 +553,57 @@ const announcements: Invariant = {
         ) {
           wrong.push(`the end of ${userId} in ${projectId} at ${show(date)} is not announced`)
         }
+      }
+      return wrong
+    }),
+}
+
+/** What is wrong with a change, before it is applied, as far as pauses go. */
+const pauseProblem = (
+  replay: ReturnType<typeof makeReplay>,
+  { at, commit, data, type }: Change,
+): string | undefined => {
+  const userId = data["user_id"]
+  const date = replay.dateOf(userId, commit.storeMillis)
+  const pause = replay.pauseOf(userId)
+  const told = dateOf(data["end_date"])
+  if (announcing.includes(type)) return pause && "comes in a pause"
+  if (type === "membership.paused") {
+    if (pause !== undefined) return "begins in a pause"
+    return told === date ? undefined : `tells ${show(told)} in place of ${show(date)}`
+  }
+  if (type !== "membership.resumed") return undefined
+  if (data["request_id"] !== null) {
+    if (pause === undefined || date === undefined) return "ends no pause"
+    const later = date + Math.max(0, at - pause.since)
+    return told === later ? undefined : `tells ${show(told)} in place of ${show(later)}`
+  }
+  const resumesAt = dateOf(data["resumes_at"])
+  if (replay.resumedAt(userId) !== resumesAt) return "ends no pause by itself, or again"
+  return told === date ? undefined : `tells ${show(told)} in place of ${show(date)}`
+}
+
+/** In a pause, nothing is announced. Afterwards, the end is later by the time paused. That a pause ended by itself is told once. */
+const pauses: Invariant = {
+  name: "pauses let time stand, and their ends are told once",
+  find: (run) =>
+    [...projectsOf(changesOf(run))].flatMap(([projectId, changes]) => {
+      const replay = makeReplay()
+      const wrong: Array<string> = []
+      for (const change of changes) {
+        replay.passTo(change.commit.storeMillis)
+        const problem = pauseProblem(replay, change)
+        const userId = change.data["user_id"]
+        if (problem !== undefined)
+          wrong.push(`${change.type} of ${userId} in ${projectId} ${problem}`)
+        replay.apply(change)
+      }
+      const { storeMillis } = run.remains
+      replay.passTo(storeMillis)
+      for (const userId of replay.members(storeMillis).keys()) {
+        const at = replay.resumedAt(userId)
+        if (at !== undefined && at < storeMillis - foundMillis)
+          wrong.push(`that ${userId} in ${projectId} resumed at ${show(at)} is not told`)
       }
       return wrong
     }),
@@ -555,6 +677,7 @@ export const invariants: ReadonlyArray<Invariant> = [
   repeated,
   feed,
   announcements,
+  pauses,
   limits,
   secrets,
 ]

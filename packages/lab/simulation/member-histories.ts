@@ -16,13 +16,20 @@ interface Member {
   readonly userId: string
 }
 
-const membersOf = ({ calls }: Run): ReadonlyArray<Member> => [
-  ...new Map(
+/** Members nobody has paused: to a checker, a membership is a date. */
+const membersOf = ({ calls }: Run): ReadonlyArray<Member> => {
+  const paused = new Set(
+    calls.flatMap(({ action, projectId, userId }) =>
+      action === "pause" ? [`${projectId} ${userId}`] : [],
+    ),
+  )
+  const members = new Map(
     calls.flatMap(({ projectId, userId }) =>
       userId === undefined ? [] : [[`${projectId} ${userId}`, { projectId, userId }] as const],
     ),
-  ).values(),
-]
+  )
+  return [...members].flatMap(([ref, member]) => (paused.has(ref) ? [] : [member]))
+}
 
 const ofAll: ReadonlySet<string> = new Set<Call["action"]>(["extendAll", "undo"])
 

@@ -7,6 +7,8 @@ type Action =
   | "extendAll"
   | "undo"
   | "end"
+  | "pause"
+  | "resume"
   | "find"
   | "publish"
   | "setGrace"
@@ -25,7 +27,7 @@ export interface Call {
   readonly isNeverShortening?: boolean | undefined
   /** The grace asked for. */
   readonly graceMillis?: number | undefined
-  /** What the request names: a bulk extension, a webhook, or an event's mark. */
+  /** What the request names: a bulk extension, a webhook, an event's mark, or a reason that no other call has. */
   readonly subject?: string | undefined
   /** Whether its requests have an idempotency key, from the client's package or its caller. */
   readonly hasKey: boolean
@@ -34,6 +36,9 @@ export interface Call {
   readonly start: number
   /** When its outcome was known; `Infinity` if it is not known. */
   end: number
+  /** Both by the store's clock. */
+  readonly storeStart: number
+  storeEnd: number
   /** 200 if it is reported as done, its error's status otherwise; 0 without one. */
   status: number
   /** Its error's code. */

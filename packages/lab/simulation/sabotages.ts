@@ -9,6 +9,7 @@ import {
   MembershipStore,
   Millis,
   Outbox,
+  type Pause,
   type ProjectId,
   RateLimitStore,
   type StorePorts,
@@ -243,6 +244,43 @@ export const sabotages: ReadonlyArray<Sabotage> = [
           }),
       )
     }),
+  },
+  {
+    name: "a pause that is resumed adds no time",
+    invariant: "dates follow from the events",
+    within: 100,
+    stores: breaking(MembershipStore, ({ resume }) => ({
+      resume: ({ expected, ...change }) =>
+        resume({ ...change, at: expected.pause.since, endDate: expected.endDate, expected }),
+    })),
+  },
+  {
+    name: "ends are announced in a pause",
+    invariant: "pauses let time stand, and their ends are told once",
+    within: 100,
+    stores: decidingBy({ pause: undefined }),
+  },
+  {
+    name: "that a pause has ended is told twice",
+    invariant: "pauses let time stand, and their ends are told once",
+    within: 50,
+    stores: breaking(MembershipStore, (store) =>
+      sweepOnly(store, (sweep) => {
+        const ended = new Map<string, Pause>()
+        return (limit, decide) =>
+          sweep(limit, (candidate, now) => {
+            const member = `${candidate.projectId} ${candidate.userId}`
+            const pause = candidate.pause ?? ended.get(member)
+            const decided = decide({ ...candidate, pause }, now)
+            ended.delete(member)
+            if (decided.announcement?.action !== "resumed" || candidate.pause === undefined) {
+              return decided
+            }
+            ended.set(member, candidate.pause)
+            return { ...decided, alarm: now + 1000 }
+          })
+      }),
+    ),
   },
   {
     name: "a limit lets pass what it refuses",

@@ -28,8 +28,20 @@ type Send = (api: Api, options: CallOptions) => Promise<{ readonly data: unknown
 
 /** Makes a call, and records what its client reports. */
 const ask = Effect.fnUntraced(function* (
-  { choose, hasKeys, name, run, world: { loop, notes } }: Client,
-  asked: Omit<Call, "client" | "hasKey" | "tries" | "start" | "end" | "status" | "code" | "data">,
+  { choose, hasKeys, name, run, world: { loop, notes, server } }: Client,
+  asked: Omit<
+    Call,
+    | "client"
+    | "hasKey"
+    | "tries"
+    | "start"
+    | "end"
+    | "storeStart"
+    | "storeEnd"
+    | "status"
+    | "code"
+    | "data"
+  >,
   send: Send,
 ) {
   // If two webhooks had one URL, the receiver would know only one secret.
@@ -43,6 +55,8 @@ const ask = Effect.fnUntraced(function* (
     tries: 0,
     start: loop.now(),
     end: Infinity,
+    storeStart: server.machine.wallMillis(),
+    storeEnd: Infinity,
     status: 0,
     code: "",
     data: {},
@@ -64,7 +78,10 @@ const ask = Effect.fnUntraced(function* (
     if (!isUncertain(outcome.failure)) break
     yield* Effect.sleep(choose.between(100, 3000))
   }
-  if (call.status !== 0) call.end = loop.now()
+  if (call.status !== 0) {
+    call.end = loop.now()
+    call.storeEnd = server.machine.wallMillis()
+  }
   return call
 })
 
@@ -83,7 +100,7 @@ const newDate = ({ choose, world: { loop, notes } }: Client): number => {
 }
 
 /** What a client may do next. */
-const act = Effect.fnUntraced(function* (client: Client) {
+const act = Effect.fnUntraced(function* (client: Client, weather: Weather) {
   const { choose, world } = client
   const { notes } = world
   const projectId = choose.pick(projects)
@@ -93,11 +110,13 @@ const act = Effect.fnUntraced(function* (client: Client) {
   const choice = choose.next()
   if (choice < 0.1) {
     yield* grant(client, projectId, userId)
-  } else if (choice < 0.45) {
+  } else if (choice < 0.37) {
     const endDate = newDate(client)
     yield* ask(client, { action: "extend", projectId, userId, endDate }, (api, options) =>
       api.memberships.extend({ ...member, extend: endDate }, options),
     )
+  } else if (choice < 0.45) {
+    yield* pause(client, weather, projectId, lastOf(client, "grant", projectId))
   } else if (choice < 0.55) {
     const endDate = newDate(client)
     const isNeverShortening = choose.chance(0.5)
@@ -112,6 +131,8 @@ const act = Effect.fnUntraced(function* (client: Client) {
     yield* ask(client, { action: "end", projectId, userId }, (api, options) =>
       api.memberships.end(member, options),
     )
+  } else if (choice < 0.73) {
+    yield* resume(client, projectId, lastOf(client, "pause", projectId))
   } else if (choice < 0.83) {
     const call = yield* ask(client, { action: "find", projectId, userId }, (api, options) =>
       api.memberships.get(member, options),
@@ -151,6 +172,39 @@ const setGrace = (client: Client, projectId: string) => {
     api.projects.update({ project_id: projectId, grace }, options),
   )
 }
+
+/**
+ * Pauses a membership for up to a minute, or until it is resumed. If the store's clock is set back, nobody can tell
+ * whether it has been seen that a pause was over.
+ */
+const pause = (client: Client, { jumps }: Weather, projectId: string, userId: string) => {
+  const { choose, world } = client
+  const reason = `pause ${world.notes.calls.length}`
+  const mayEnd = jumps.every(({ byMillis, isOfStore }) => !isOfStore || byMillis > 0)
+  const end = 1000 + choose.below(60_000)
+  const until = mayEnd && choose.chance(0.7) ? Math.floor(world.loop.now()) + end : undefined
+  const member = { project_id: projectId, user_id: userId }
+  const asked = { action: "pause", projectId, userId, subject: reason } as const
+  return ask(client, asked, (api, options) =>
+    api.memberships.pause({ ...member, reason, ...(until !== undefined && { until }) }, options),
+  )
+}
+
+/** Resumes a membership. */
+const resume = (client: Client, projectId: string, userId: string) => {
+  const reason = `resumption ${client.world.notes.calls.length}`
+  const member = { project_id: projectId, user_id: userId }
+  const asked = { action: "resume", projectId, userId, subject: reason } as const
+  return ask(client, asked, (api, options) =>
+    api.memberships.resume({ ...member, reason }, options),
+  )
+}
+
+/** Returns the user whom a call in a project was last made for; another one if there was none. */
+const lastOf = ({ world: { notes } }: Client, action: Call["action"], projectId: string): string =>
+  notes.calls.findLast(
+    (call) => call.action === action && call.status === 200 && call.projectId === projectId,
+  )?.userId ?? users[0]
 
 const grant = (client: Client, projectId: string, userId: string) => {
   const endDate = newDate(client)
@@ -241,7 +295,8 @@ const subscribe = Effect.fnUntraced(function* (client: Client, millis: number, p
 const lastMillis = 10_000
 
 /** Has clients at work. */
-export const startClients = (world: World, { millis }: Weather, token: string): void => {
+export const startClients = (world: World, weather: Weather, token: string): void => {
+  const { millis } = weather
   const { clients, loop, notes, seed } = world
   const choose = random(seed, "clients")
   const run = (name: string, program: (client: Client) => Effect.Effect<void, TenureError>): void =>
@@ -262,7 +317,7 @@ export const startClients = (world: World, { millis }: Weather, token: string): 
       for (const projectId of projects) yield* grant(client, projectId, users[0])
     }
     for (let index = 0; index < acts; index++) {
-      yield* act(client)
+      yield* act(client, weather)
       yield* Effect.sleep(client.choose.between(0, millis / acts))
     }
   })

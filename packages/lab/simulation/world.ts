@@ -131,7 +131,15 @@ const isSigned = (notes: Notes, request: TransportRequest, now: number): boolean
   return Result.isSuccess(verifySignature(notification, [WebhookSecret(secret)]))
 }
 
-const changes = new Set(["grant", "extend", "extendAll", "undoBulkExtension", "end"])
+const changes = new Set([
+  "grant",
+  "extend",
+  "extendAll",
+  "undoBulkExtension",
+  "pause",
+  "resume",
+  "end",
+])
 
 const idOf = (event: unknown): ReadonlyArray<string> =>
   isRecord(event) && typeof event["id"] === "string" ? [event["id"]] : []
