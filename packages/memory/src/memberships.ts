@@ -604,7 +604,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
         const { at, expected, userId } = resuming
         const isSame = pause?.since === expected.pause.since && pause.until === expected.pause.until
         if (!isSame || endDate !== expected.endDate) return undefined
-        project.members.resume(userId, at, changeTime(at, now.unix))
+        project.members.resume(userId, resuming.endDate, changeTime(at, now.unix))
         state.alarms.arm(project, userId, resuming.endDate)
         const entry: Entry = { action: "resumed", userId, from: endDate, to: resuming.endDate }
         return record(project, resuming, entry, now, metadataOf(project.members, userId))

@@ -1,6 +1,6 @@
 /** Ends the pauses of a project's members in time, in memory. */
 
-import { hostOrigin } from "@tenure/core/store"
+import { endAfterPause, hostOrigin } from "@tenure/core/store"
 import { addRow } from "./audit-trail.ts"
 import type { Project } from "./projects.ts"
 import type { State } from "./state.ts"
@@ -16,10 +16,11 @@ export const endPauses = (
 ): void => {
   const { history, id, members } = project
   for (const { pause, until, userId } of members.pausesOver(now)) {
-    const from = members.resume(userId, until, until)
-    const to = members.get(userId)
+    const from = members.get(userId)
     const member = members.watched(userId)
-    if (to === undefined || member === undefined) continue
+    if (from === undefined || member === undefined) continue
+    const to = endAfterPause(from, pause, until)
+    members.resume(userId, to, until)
     member.endedPause = pause
     alarms.arm(project, userId, to)
     addRow(history, {

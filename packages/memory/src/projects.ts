@@ -39,7 +39,6 @@ import {
   defaultProjectSettings,
   effectiveEndDate,
   effectiveForm,
-  endAfterPause,
   expiredLead,
   instantForm,
   metadataFromJson,
@@ -105,8 +104,8 @@ export interface Members {
   readonly delete: (userId: UserId) => void
   /** Begins a member's pause. Its end date stands then. */
   readonly pause: (userId: UserId, pause: Pause) => void
-  /** Ends a member's pause at an instant, in milliseconds since the epoch. Returns the end date before. */
-  readonly resume: (userId: UserId, at: number, dateSetAt: number) => EndDate | undefined
+  /** Ends a member's pause, and sets the end date. */
+  readonly resume: (userId: UserId, endDate: EndDate, dateSetAt: number) => void
   /** Returns the members with a pause over at an instant, and since when, in order. */
   readonly pausesOver: (at: number) => ReadonlyArray<OverPause>
   /** Returns how many members are paused. */
@@ -353,13 +352,12 @@ const makeMembers = (): Members => {
       paused.set(userId, pause)
       firstUntil = Math.min(firstUntil, pause.until ?? Infinity)
     },
-    resume: (userId, at, dateSetAt) => {
+    resume: (userId, endDate, dateSetAt) => {
       const member = members.get(userId)
-      if (member?.pause === undefined) return undefined
-      const before = current(member)
+      if (member?.pause === undefined) return
       const { inDays } = effectiveForm(composed, member)
       lastOwn = ++changes
-      member.endDate = endAfterPause(before, member.pause, at)
+      member.endDate = endDate
       member.inDays = inDays
       member.keptDay = undefined
       member.order = lastOwn
@@ -368,7 +366,6 @@ const makeMembers = (): Members => {
       member.endedPause = undefined
       member.pause = undefined
       paused.delete(userId)
-      return before
     },
     pausesOver: (at) => {
       if (firstUntil > at) return []

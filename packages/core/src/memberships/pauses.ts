@@ -101,7 +101,9 @@ export const makePauses = (services: ChangeServices) => {
         const before = yield* store.find(projectId, userId)
         const { pause } = before
         if (pause === undefined) return yield* stateConflict(before, at)
-        const endDate = endAfterPause(before.endDate, pause, at)
+        // By the clock of this process, it may have ended by itself.
+        const end = Math.min(at, pause.until ?? at)
+        const endDate = endAfterPause(before.endDate, pause, end)
         const resumed = currentMembership(
           { ...before, endDate, keptDay: undefined, pause: undefined },
           at,
@@ -115,7 +117,7 @@ export const makePauses = (services: ChangeServices) => {
             project_id: projectId,
             user_id: userId,
             end_date: formatEndDate(endDate),
-            resumes_at: formatEndDate(EndDate(at)),
+            resumes_at: formatEndDate(EndDate(end)),
           }),
           idempotency: idempotency && { ...idempotency, answer: JSON.stringify(resumed) },
         })
