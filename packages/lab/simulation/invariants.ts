@@ -575,7 +575,8 @@ const pauseProblem = (
   if (type !== "membership.resumed") return undefined
   if (data["request_id"] !== null) {
     if (pause === undefined || date === undefined) return "ends no pause"
-    const later = date + Math.max(0, at - pause.since)
+    const { since, until = Infinity } = pause
+    const later = date + Math.max(0, Math.min(at, until) - since)
     return told === later ? undefined : `tells ${show(told)} in place of ${show(later)}`
   }
   const resumesAt = dateOf(data["resumes_at"])
