@@ -67,6 +67,7 @@ const joinProgress = (schema: string): string => `
       latestIn(schema, "deliveries", statesOf.known),
       latestIn(schema, "deliveries", statesOf.failed),
       latestIn(schema, "finished_deliveries", "= 'delivered'"),
+      latestIn(schema, "finished_deliveries", "= 'cancelled'"),
       latestOfWebhookInRuns(schema),
     ].join(" UNION ALL ")}
     ) a

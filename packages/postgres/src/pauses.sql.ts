@@ -13,7 +13,6 @@ import {
   lockedProject,
   nextCheckOf,
   nextSeq,
-  nextSequenceRound,
   projectColumns,
   publishChange,
   requested,
@@ -114,20 +113,11 @@ export const resumeParams = (resuming: Resuming) => [
 ]
 
 /**
- * Makes the time paused part of end dates in the project `$1` after pauses. It comes before statements with end dates
- * from an index, or with arrays of bulk extensions.
+ * Makes the time paused part of end dates in the project `$1` after pauses, with the function in the migrations. It comes
+ * before statements with end dates from an index, or with arrays of bulk extensions.
  */
-export const endPauses = (schema: string): string => `
-  WITH turned AS MATERIALIZED (
-    UPDATE ${schema}.projects p SET seq = ${nextSequenceRound("p.seq")}
-    WHERE p.id = $1::text AND EXISTS (
-      SELECT FROM ${schema}.memberships m
-      WHERE m.project_number = p.number AND m.paused_at IS NOT NULL AND m.resumes_at <= statement_timestamp()
-    )
-    RETURNING p.number, p.seq
-  )
-  SELECT ${schema}.end_pauses(number, seq)::text AS ended FROM turned
-`
+export const endPauses = (schema: string): string =>
+  `SELECT ${schema}.end_pauses_in($1::text)::text AS ended`
 
 /**
  * Publishes the end of pauses, for memberships without a change since they were read, with the end dates

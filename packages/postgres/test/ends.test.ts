@@ -130,3 +130,27 @@ describe("a count of ends", () => {
     yield* Effect.repeat(Effect.tap(settle, agrees), { while: (rows) => rows.length > 0 })
   })
 })
+
+test("counts and previews read where nothing can be written, unless a pause is over", function* (store) {
+  yield* store.pause({
+    ...change(p1),
+    at: Date.now(),
+    userId: u1,
+    until: Date.now() + 86_400_000,
+    expected: { endDate: in2027 },
+  })
+  const client = yield* PgClient.PgClient
+  const [counts, ended, { total }] = yield* client.withTransaction(
+    Effect.all([
+      Effect.andThen(
+        sql("SET TRANSACTION READ ONLY"),
+        store.countEnds(p1, { days: undefined, change: undefined }),
+      ),
+      store.countEndedBetween(p1, { from: Millis(0), to: Millis(1000) }),
+      store.previewBulkExtension(p1, { mode: "extendBy", by: Millis(1000) }),
+    ]),
+  )
+  expect(counts).toMatchObject({ total: 2, paused: 1 })
+  expect(ended).toBe(0)
+  expect(total).toBe(2)
+})

@@ -1,5 +1,6 @@
 /** Deliveries: their order, their rates and their ends, where claims and settlements see each other, and where many wait. */
 
+import { PgClient } from "@effect/sql-pg"
 import { describe, expect } from "@effect/vitest"
 import {
   type AttemptResult,
@@ -15,6 +16,7 @@ import {
 } from "@tenure/core/store"
 import { Fixture } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
@@ -555,4 +557,23 @@ test("a delivery that cannot be read is logged as others that are given up", fun
     reason: "Unreadable",
   }
   expect(lines).toEqual([line, line])
+})
+
+test("a cancellation is refused if it could not see what others have claimed", function* (outbox) {
+  const { id } = yield* add()
+  yield* publish("ada")
+  const everything = { since: undefined, until: undefined, types: undefined, userId: undefined }
+  const cancel = outbox.cancel(
+    { projectId: p1, webhookId: id },
+    { ...everything, isDryRun: false },
+    context,
+  )
+  const snapshot = sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+  const client = yield* PgClient.PgClient
+  const services = yield* Effect.context<Outbox>()
+  const claiming = Effect.promise(() => Effect.runPromiseWith(services)(claimOne))
+  const reading = Effect.andThen(snapshot, sql(`SELECT FROM ${schema}.leases`))
+  const attempted = client.withTransaction(Effect.all([reading, claiming, cancel]))
+  expect(Exit.isFailure(yield* Effect.exit(attempted))).toBe(true)
+  expect(yield* countRows(`${schema}.finished_deliveries`)).toBe(0)
 })

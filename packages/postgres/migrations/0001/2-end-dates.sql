@@ -228,6 +228,21 @@ BEGIN
   FROM ended e ORDER BY e.user_id;
 END $$;
 
+-- The same for a project that is not locked. A function, because only a statement that is reached needs the right
+-- to write: most projects have no pause that is over, and can be read where nothing can be written.
+CREATE FUNCTION tenure.end_pauses_in(of_project_id text) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  found tenure.projects;
+BEGIN
+  IF NOT EXISTS (
+    SELECT FROM tenure.memberships m
+    WHERE m.project_number = (SELECT p.number FROM tenure.projects p WHERE p.id = of_project_id)
+      AND m.paused_at IS NOT NULL AND m.resumes_at <= statement_timestamp()
+  ) THEN RETURN; END IF;
+  UPDATE tenure.projects p SET seq = (p.seq / 100000 + 1) * 100000 WHERE p.id = of_project_id RETURNING p.* INTO found;
+  PERFORM tenure.end_pauses(found.number, found.seq);
+END $$;
+
 -- Joins a project's settling bulk extensions with the next one if no member's date was set between them: then
 -- the two have the same effect on every member. Audit rows show this for as long as the first one's row
 -- exists, and no transaction is open that may have begun before the second.

@@ -78,6 +78,17 @@ const selectingTests = (on: StoreTests): void => {
     expect((yield* outbox.backlog(10)).waiting).toBe(0)
   })
 
+  test("leaves the webhook's latest attempt", function* ({ outbox, ref, webhook }) {
+    yield* publishMany(1)
+    const [failing] = yield* claims()
+    yield* settleAll(failing === undefined ? [] : [failing], retry(60_000))
+    const progress = Effect.map(outbox.progress(p1, [webhook.id]), (all) => all.get(webhook.id))
+    const before = yield* progress
+    expect(before).toMatchObject({ waiting: 1, latestAttempt: { eventId: failing?.event.id } })
+    expect(yield* outbox.cancel(ref, everything, context)).toBe(1)
+    expect(yield* progress).toMatchObject({ waiting: 0, latestAttempt: before?.latestAttempt })
+  })
+
   test("selects by type, time and user, which must all match", function* ({
     outbox,
     ref,
