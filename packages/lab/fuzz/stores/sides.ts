@@ -59,8 +59,9 @@ export interface Side {
   /** Sets the time. */
   readonly setTime: (now: number) => Promise<void>
   /**
-   * Postpones the alarms that have come until a time, so that one sweep announces their ends: a store may turn
-   * to bulk-extended members later than to others, and the order between two sweeps is up to it.
+   * Ends the pauses that are over, and postpones the alarms that have come until a time, so that one sweep
+   * announces their ends: a store may turn to bulk-extended members later than to others, and the order
+   * between two sweeps is up to it.
    */
   readonly gather: (until: number) => Promise<void>
   /** Announces the ends that have come. */
@@ -285,6 +286,13 @@ export const openSide = async (store: Store, time: Time): Promise<Side> => {
   const decide = makeDecideAnnouncement({ leads, since })
   await fill(tenure)
 
+  // Counting records which pauses are over, at the same time in all stores.
+  const endPauses = MembershipStore.use((one) =>
+    Effect.flatMap(one.listProjects({ after: undefined, limit: 100, within: "all" }), (all) =>
+      Effect.forEach(all, ({ id }) => one.countEnds(id, { days: undefined, change: undefined })),
+    ),
+  )
+
   const sweep = async (by: DecideAnnouncement): Promise<void> => {
     const { isMore } = await runtime.runPromise(expiry.sweep(100, by))
     if (isMore) await sweep(by)
@@ -294,7 +302,10 @@ export const openSide = async (store: Store, time: Time): Promise<Side> => {
     name: store.name,
     send: (request) => send(tenure, request),
     setTime: store.setTime,
-    gather: (until) => sweep(() => ({ announcement: undefined, alarm: until })),
+    gather: async (until) => {
+      await runtime.runPromise(endPauses)
+      await sweep(() => ({ announcement: undefined, alarm: until }))
+    },
     announce: () => sweep(decide),
     deliver: async (nameOf) => {
       outgoing.length = 0
