@@ -42,7 +42,8 @@ type Store = MembershipStore["Service"]
 const pause = Effect.fnUntraced(function* (store: Store, userId: UserId, days?: number) {
   const { endDate } = yield* store.find(p1, userId)
   const at = yield* inDays(0)
-  const until = days === undefined ? undefined : yield* inDays(days)
+  // The clock may go on in between.
+  const until = days === undefined ? undefined : at + days * dayMillis
   const paused = { ...change(p1), at, userId, until, expected: { endDate } }
   return yield* store.pause(paused)
 })
