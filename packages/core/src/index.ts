@@ -9,6 +9,7 @@ export { InvalidInput, StoreUnavailable } from "./base/errors.ts"
 export type { Fault } from "./base/faults.ts"
 export {
   NoTransaction,
+  NotInTransaction,
   TransactionFailed,
   TransactionsUnsupported,
   WrongServer,

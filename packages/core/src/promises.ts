@@ -74,8 +74,9 @@ export interface Promises extends Mountable, Connectable, PromisedServices {
    * Besides a method's own errors, its promise rejects with `TransactionFailed` if a statement fails:
    * the host then has to roll back. It rejects with `NoTransaction` if no transaction is open, and with
    * `WrongServer` if there are several servers and it is on another than the project. After all other
-   * errors, the transaction can continue. Throws `TransactionsUnsupported` if the stores do not support
-   * this: those from `tenure/postgres` do. Throws `InvalidInput` for another connection.
+   * errors, the transaction can continue: `webhooks.cancel`, unless it is a dry run, rejects with
+   * `NotInTransaction`. Throws `TransactionsUnsupported` if the stores do not support this: those from
+   * `tenure/postgres` do. Throws `InvalidInput` for another connection.
    *
    * @param connection - a client from `pg`, or the result of a function in `tenure/within`
    * @example

@@ -14,6 +14,7 @@ export { InvalidInput, StoreUnavailable } from "./base/errors.ts"
 export { Micros, Millis, toMicros } from "./base/time.ts"
 export {
   NoTransaction,
+  NotInTransaction,
   TransactionFailed,
   Transactions,
   TransactionsUnsupported,

@@ -3,6 +3,7 @@
 import {
   type CancelSelection,
   type ChangeContext,
+  NotInTransaction,
   type Outbox,
   WebhookNotFound,
   type WebhookRef,
@@ -74,7 +75,7 @@ interface PageRow {
   readonly has_next: boolean
 }
 
-// Claims for a sixteenth of all webhooks wait while a page is cancelled.
+// Claims wait while a page is cancelled.
 const pageSize = 2000
 
 /** Makes the operation that cancels deliveries. */
@@ -147,6 +148,10 @@ export const makeCancellations = (
 
   return {
     cancel: Effect.fnUntraced(function* (webhook, selection, context) {
+      // Claims and settlements would wait until it ends.
+      if (!selection.isDryRun && (yield* executor.isInTransaction)) {
+        return yield* Effect.die(new NotInTransaction())
+      }
       const { idempotency } = context
       // What was published since the first request with this key is left.
       const known = idempotency && (yield* idempotencyStore.recall(idempotency))

@@ -58,6 +58,13 @@ export class WrongServer extends TaggedError("WrongServer")<{
   }
 }
 
+/** The call would keep others from working until the transaction ends. Nothing was changed. */
+export class NotInTransaction extends TaggedError("NotInTransaction") {
+  override get message(): string {
+    return "Deliveries cannot be cancelled in a transaction: claims would wait until it ends. Cancel before or after it."
+  }
+}
+
 /** The stores cannot work in host transactions. */
 export class TransactionsUnsupported extends TaggedError("TransactionsUnsupported") {
   override get message(): string {

@@ -219,10 +219,6 @@ DECLARE
   waiting_members bigint[];
 BEGIN
   IF NOT is_dry_run THEN
-    -- A snapshot from before the locks would not show what others have claimed since then.
-    IF current_setting('transaction_isolation') <> 'read committed' THEN
-      RAISE feature_not_supported USING MESSAGE = 'deliveries are cancelled at the isolation level READ COMMITTED';
-    END IF;
     PERFORM pg_advisory_xact_lock(hashtextextended('tenure.claim', tenure.lane_of(of_webhook) - 1));
     PERFORM FROM tenure.leases l WHERE l.webhook_id = of_webhook ORDER BY l.id FOR UPDATE;
   END IF;
