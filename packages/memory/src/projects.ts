@@ -376,7 +376,9 @@ const makeMembers = (): Members => {
         if (until <= at) over.push({ userId, pause, until })
         else firstUntil = Math.min(firstUntil, until)
       }
-      return over.toSorted((one, other) => one.until - other.until)
+      return over.toSorted(
+        (one, other) => one.until - other.until || (one.userId < other.userId ? -1 : 1),
+      )
     },
     paused: () => paused.size,
     endDates: function* (change) {

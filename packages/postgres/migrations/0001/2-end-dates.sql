@@ -221,11 +221,11 @@ BEGIN
           tenure.next_ending_lower_bound(m.ending_generation, m.ending_lower_bound, l.last_seq, o.end_date)
     FROM over o, log l
     WHERE m.project_number = of_project AND m.user_id = o.user_id
-    RETURNING m.user_id, o.stood, o.end_date
+    RETURNING m.user_id, m.resumes_at, o.stood, o.end_date
   )
   INSERT INTO tenure.audit (project_number, user_id, seq, action, from_date, to_date, at)
   SELECT of_project, e.user_id, new_seq / 100000, 'resumed', e.stood, e.end_date, locked_at
-  FROM ended e ORDER BY e.user_id;
+  FROM ended e ORDER BY e.resumes_at, e.user_id;
 END $$;
 
 -- The same for a project that is not locked. A function, because only a statement that is reached needs the right

@@ -303,6 +303,18 @@ const endingTests = (on: StoreTests): void => {
     expect(rows).toMatchObject([{ action: "resumed", from: stood, to: endDate }])
   })
 
+  test("is recorded in the order in which several end", function* (store) {
+    yield* pause(store, u2, 1)
+    yield* pause(store, u1, 2)
+    yield* days(3)
+    yield* store.countEnds(p1, everyone)
+    const rows = yield* store.history(p1, { userId: undefined, limit: 2 })
+    expect(rows).toMatchObject([
+      { action: "resumed", userId: u1 },
+      { action: "resumed", userId: u2 },
+    ])
+  })
+
   test("drops a kept day when it ends, and keeps a day a day", function* (store) {
     const { endDate } = yield* store.find(p1, u1)
     const inDayForm = { inDays: true, keptDay: 30 }
