@@ -211,6 +211,21 @@ describe("settling bulk extensions", () => {
     expect((yield* seen).dates).toHaveLength(members)
   })
 
+  test("applies none twice to a member who was paused again before anybody saw that the pause was over", function* (store) {
+    const pause = Effect.fnUntraced(function* (millis: number) {
+      const { endDate } = yield* store.find(p1, u1)
+      const at = Date.now()
+      yield* store.pause({ ...ofU1(), at, until: at + millis, expected: { endDate } })
+    })
+    yield* lengthen(store)
+    yield* pause(1)
+    yield* Effect.sleep("20 millis")
+    yield* pause(dayMillis)
+    const { endDate } = yield* store.find(p1, u1)
+    yield* Effect.replicateEffect(lengthen(store), 70)
+    expect((yield* store.find(p1, u1)).endDate).toBe(endDate + 70 * dayMillis)
+  })
+
   test("keeps with each member whether a change of many has set its date", function* (store) {
     const setWithOthers = countRows(
       `${schema}.memberships WHERE user_id IN ('${u1}', '${u2}') AND set_with_others_at = date_set_at`,

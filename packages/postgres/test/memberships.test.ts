@@ -2,7 +2,7 @@
 
 import { PgClient } from "@effect/sql-pg"
 import { describe, expect } from "@effect/vitest"
-import { isReplayedResponse } from "@tenure/core/internal"
+import { isReplayedResponse, lastEndDate } from "@tenure/core/internal"
 import {
   type AuditRow,
   MembershipStore,
@@ -195,6 +195,22 @@ describe("the history of a membership", () => {
       rows.push(...page)
       if (page.length < limit) return rows
     }
+  })
+
+  test("shows that a pause has moved no date of a membership for life", function* (store) {
+    const endDate = lastEndDate
+    yield* store.grant({ ...change(p1), userId: u1, endDate })
+    for (const millis of [1, 86_400_000]) {
+      const at = Date.now()
+      const pausing = { ...change(p1), at, userId: u1, until: at + millis, expected: { endDate } }
+      yield* store.pause(pausing)
+      yield* Effect.sleep("20 millis")
+    }
+    const rows = yield* store.history(p1, { userId: u1, limit: 2 })
+    expect(rows).toMatchObject([
+      { action: "paused", from: endDate, to: endDate },
+      { action: "resumed", from: endDate, to: endDate },
+    ])
   })
 
   test("has the changes that applied to it, whatever the trail and the pages", function* () {
