@@ -109,7 +109,7 @@ const make = Effect.gen(function* () {
   /** Makes the time paused part of the dates of locked subscriptions where a pause is over. */
   const endPauses = (where: Fragment) => sql`
     WITH over AS (
-      SELECT s.account, s.customer, s.paid_until AS paid_from, c.paid_until, c.kept_day
+      SELECT s.account, s.customer, s.resumes_at, s.paid_until AS paid_from, c.paid_until, c.kept_day
       FROM subscriptions s JOIN current_subscriptions c USING (account, customer)
       WHERE ${where} AND s.resumes_at <= statement_timestamp()
     ),
@@ -119,7 +119,8 @@ const make = Effect.gen(function* () {
       FROM over WHERE s.account = over.account AND s.customer = over.customer
     )
     INSERT INTO subscription_changes (account, customer, action, paid_from, paid_until, at)
-    SELECT account, customer, 'resumed', paid_from, paid_until, statement_timestamp() FROM over
+    SELECT account, customer, 'resumed', paid_from, paid_until, statement_timestamp()
+    FROM over ORDER BY resumes_at, customer
   `
 
   /** Locks a subscription. Returns it, or `undefined` if it does not exist. */

@@ -61,6 +61,8 @@ const makeWebhooks = () => {
 const publishing = new Set([
   "grant",
   "extend",
+  "pause",
+  "resume",
   "extendAll",
   "undoBulkExtension",
   "end",
@@ -143,15 +145,25 @@ const millisOf = (date: unknown): number => Date.parse(String(date)) % 100_000_0
 /** How the dates in the first project change, and which there are in the end. */
 const bulk = ({ run: { remains } }: Trace): ReadonlyArray<string> => {
   const idOf = makeNumbers()
+  const paused = new Set<unknown>()
   const steps = remains.events
     .filter(({ projectId }) => projectId === "p1")
+    // That a pause has ended by itself is published later.
+    .toSorted((one, other) => Number(one.data["sequence"]) - Number(other.data["sequence"]))
     .flatMap(({ data, id, type }) => {
       const date = millisOf(data["new_end_date"])
       switch (type) {
+        case "membership.paused":
+          paused.add(data["user_id"])
+          return []
+        case "membership.resumed":
+          paused.delete(data["user_id"])
+          return [`setOwn("${String(data["user_id"])}", ${millisOf(data["end_date"])})`]
         case "membership.granted":
         case "membership.extended":
           return [`setOwn("${String(data["user_id"])}", ${date})`]
         case "membership.ended":
+          paused.delete(data["user_id"])
           return [`end("${String(data["user_id"])}")`]
         case "memberships.extended": {
           const kind = data["mode"] === "never_shorten" ? "NeverShorten" : "Set_"
@@ -164,7 +176,7 @@ const bulk = ({ run: { remains } }: Trace): ReadonlyArray<string> => {
       }
     })
   const last = remains.members
-    .filter(({ projectId }) => projectId === "p1")
+    .filter(({ projectId, userId }) => projectId === "p1" && !paused.has(userId))
     .map(({ endDate, userId }) => `has("${userId}", ${endDate % 100_000_000_000})`)
   return [...steps, ...last.map((claim) => `expectedNow(${claim})`)]
 }

@@ -197,16 +197,16 @@ describe("the history of a membership", () => {
     }
   })
 
-  test("shows that a pause has moved no date of a membership for life", function* (store) {
+  test("shows that a pause has moved no date of a membership for life", function* (memberships) {
     const endDate = lastEndDate
-    yield* store.grant({ ...change(p1), userId: u1, endDate })
+    yield* memberships.grant({ ...change(p1), userId: u1, endDate })
     for (const millis of [1, 86_400_000]) {
       const at = Date.now()
       const pausing = { ...change(p1), at, userId: u1, until: at + millis, expected: { endDate } }
-      yield* store.pause(pausing)
+      yield* memberships.pause(pausing)
       yield* Effect.sleep("20 millis")
     }
-    const rows = yield* store.history(p1, { userId: u1, limit: 2 })
+    const rows = yield* memberships.history(p1, { userId: u1, limit: 2 })
     expect(rows).toMatchObject([
       { action: "paused", from: endDate, to: endDate },
       { action: "resumed", from: endDate, to: endDate },

@@ -398,7 +398,7 @@ const membershipUpdate = input(membershipPath, updateFields)
 
 /**
  * How long a membership is paused.
- * @example { "reason": "In hospital" }
+ * @example { "reason": "Parental leave" }
  */
 const pause = chosenBy(
   ["through"],

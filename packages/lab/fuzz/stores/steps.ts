@@ -543,7 +543,9 @@ const templates: ReadonlyArray<Template> = [
     4,
     hook(
       "/deliveries",
-      list("cursor-deliveries-P", { state: pick("waiting", "delivered", "failed", "other") }),
+      list("cursor-deliveries-P", {
+        state: pick(...words("waiting delivered failed cancelled other")),
+      }),
     ),
   ),
   get(3, hook("/deliveries/", event)),
@@ -563,6 +565,21 @@ const templates: ReadonlyArray<Template> = [
         after: fc.option(pick('"1"', "null")),
       }),
       pick("{}", '{"event_id":"{event-p1:0}","since":"{iso:0}"}'),
+    ),
+  ),
+  send(
+    4,
+    "POST",
+    hook("/cancel"),
+    object(
+      {},
+      {
+        since: anyTime,
+        until: anyTime,
+        types: pick('["membership.extended"]', '["membership.granted","custom.one"]', "[]"),
+        user_id: user.map((id) => JSON.stringify(id)),
+        dry_run: truth,
+      },
     ),
   ),
   get(3, path("/v2/api-keys", list("cursor-keys"))),

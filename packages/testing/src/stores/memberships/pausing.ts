@@ -307,9 +307,10 @@ const endingTests = (on: StoreTests): void => {
     yield* pause(store, u2, 1)
     yield* pause(store, u1, 2)
     yield* days(3)
-    yield* store.countEnds(p1, everyone)
-    const rows = yield* store.history(p1, { userId: undefined, limit: 2 })
+    yield* bulk(store, byDays(1))
+    const rows = yield* store.history(p1, { userId: undefined, limit: 3 })
     expect(rows).toMatchObject([
+      { action: "bulk_extended" },
       { action: "resumed", userId: u1 },
       { action: "resumed", userId: u2 },
     ])
