@@ -127,6 +127,8 @@ const makeReplay = () => {
   return {
     passTo,
     dateOf: (userId: unknown, now: number): number | undefined => effective(of(userId), now),
+    /** A member's own date, to which no later bulk extension is applied. */
+    ownDateOf: (userId: unknown): number | undefined => of(userId).own,
     pauseOf: (userId: unknown) => of(userId).pause,
     /** When a member's pause ended by itself, if that was not told. */
     resumedAt: (userId: unknown): number | undefined => of(userId).resumedAt,
@@ -581,7 +583,9 @@ const pauseProblem = (
   }
   const resumesAt = dateOf(data["resumes_at"])
   if (replay.resumedAt(userId) !== resumesAt) return "ends no pause by itself, or again"
-  return told === date ? undefined : `tells ${show(told)} in place of ${show(date)}`
+  // A bulk extension that came before the sweep has its own event.
+  const own = replay.ownDateOf(userId)
+  return told === own ? undefined : `tells ${show(told)} in place of ${show(own)}`
 }
 
 /** In a pause, nothing is announced. Afterwards, the end is later by the time paused. That a pause ended by itself is told once. */

@@ -310,7 +310,7 @@ const endingTests = (on: StoreTests): void => {
     yield* bulk(store, byDays(1))
     const rows = yield* store.history(p1, { userId: undefined, limit: 3 })
     expect(rows).toMatchObject([
-      { action: "bulk_extended" },
+      { action: "bulk_extended_by" },
       { action: "resumed", userId: u1 },
       { action: "resumed", userId: u2 },
     ])
