@@ -44,7 +44,7 @@ const checkCopies = (folder) => {
 }
 
 // 5.9 MB without sources and source maps.
-const mostBytes = 6_000_000
+const mostBytes = 6_350_000
 
 const checkSize = (folder) => {
   const installed = join(folder, "node_modules/tenure")
