@@ -212,15 +212,14 @@ describe("settling bulk extensions", () => {
   })
 
   test("applies none twice to a member who was paused again before anybody saw that the pause was over", function* (store) {
-    const pause = Effect.fnUntraced(function* (millis: number) {
+    const pause = Effect.fnUntraced(function* (at: number, until: number) {
       const { endDate } = yield* store.find(p1, u1)
-      const at = Date.now()
-      yield* store.pause({ ...ofU1(), at, until: at + millis, expected: { endDate } })
+      yield* store.pause({ ...ofU1(), at, until, expected: { endDate } })
     })
+    const now = Date.now()
     yield* lengthen(store)
-    yield* pause(1)
-    yield* Effect.sleep("20 millis")
-    yield* pause(dayMillis)
+    yield* pause(now - dayMillis, now)
+    yield* pause(now, now + dayMillis)
     const { endDate } = yield* store.find(p1, u1)
     yield* Effect.replicateEffect(lengthen(store), 70)
     expect((yield* store.find(p1, u1)).endDate).toBe(endDate + 70 * dayMillis)

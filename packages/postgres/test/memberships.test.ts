@@ -200,11 +200,11 @@ describe("the history of a membership", () => {
   test("shows that a pause has moved no date of a membership for life", function* (memberships) {
     const endDate = lastEndDate
     yield* memberships.grant({ ...change(p1), userId: u1, endDate })
-    for (const millis of [1, 86_400_000]) {
-      const at = Date.now()
-      const pausing = { ...change(p1), at, userId: u1, until: at + millis, expected: { endDate } }
+    const now = Date.now()
+    const day = 86_400_000
+    for (const at of [now - day, now]) {
+      const pausing = { ...change(p1), at, userId: u1, until: at + day, expected: { endDate } }
       yield* memberships.pause(pausing)
-      yield* Effect.sleep("20 millis")
     }
     const rows = yield* memberships.history(p1, { userId: u1, limit: 2 })
     expect(rows).toMatchObject([

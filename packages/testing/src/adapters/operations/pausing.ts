@@ -91,10 +91,10 @@ const pauseTests = (test: ServerTest): void => {
       { action: "resumed", from: initialEndDate, to: end_date, reason: "back" },
       { action: "paused", from: initialEndDate, to: initialEndDate, reason: "in hospital" },
     ])
-    expect(await tenure.memberships.find({ projectId: "p1", userId: "1001" })).toMatchObject({
-      endDate: millisOf(end_date),
-      pausedAt: undefined,
-    })
+    const found = await tenure.memberships.find({ projectId: "p1", userId: "1001" })
+    expect(found.endDate).toBe(millisOf(end_date))
+    // The server of some hosts is another process, which sends no fields that are undefined.
+    expect(found.pausedAt).toBeUndefined()
   })
 
   test("without a body begins and ends, too", async ({ operate }) => {

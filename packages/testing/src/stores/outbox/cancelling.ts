@@ -145,7 +145,10 @@ const selectingTests = (on: StoreTests): void => {
 const recordingTests = (on: StoreTests): void => {
   const { test } = on.testsAfter(preparedWebhook)
 
-  test("is audited with the number, unless there is none", function* ({ outbox, ref }) {
+  test("is audited with the number of deliveries, if any was cancelled", function* ({
+    outbox,
+    ref,
+  }) {
     const store = yield* MembershipStore
     const history = store.history(p1, { userId: undefined, limit: 10 })
     const before = (yield* history).length
