@@ -51,8 +51,7 @@ const cancelPage = (schema: string): string => `
 `
 
 /**
- * Records that `$3` deliveries to the webhook `$2` were cancelled, unless there are none. Returns one row if the webhook
- * exists.
+ * Records that `$3` deliveries to the webhook `$2` were cancelled, if any was. Returns one row if the webhook exists.
  */
 const record = (schema: string, idempotency: KeyClause): string => `
   WITH webhook AS (

@@ -255,7 +255,7 @@ export const changeFound = Effect.fnUntraced(function* <A, E>(
   return isReplayedResponse(made) ? parse(made.answer) : made
 })
 
-/** Adds a duration to a membership's end date, or to now if there is none. */
+/** Adds a duration to the end date of a membership, or to now for a missing one. */
 const endAfter = (
   { by, from, timeZone }: ByDuration,
   found: Membership | Absent,

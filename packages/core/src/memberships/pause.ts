@@ -35,7 +35,7 @@ export interface GivenPause {
 const instant = Setting.optional(instantSetting)
 
 /**
- * Reads a pause; `undefined` if there is none.
+ * Reads the pause of a membership. Returns `undefined` if both fields are missing.
  *
  * @param names - the fields' names in errors
  */
@@ -46,15 +46,12 @@ export const readPause = (
 ): Result.Result<Pause | undefined, InvalidInput> =>
   Result.gen(function* () {
     if (pausedAt === undefined && resumesAt === undefined) return undefined
+    const refuse = (problem: string) =>
+      Result.fail(new InvalidInput({ field: names.resumesAt, problem }))
     const since = yield* instant.read(pausedAt, names.pausedAt, source)
     const until = yield* instant.read(resumesAt, names.resumesAt, source)
-    if (since === undefined) {
-      const problem = `must be left out without ${names.pausedAt}`
-      return yield* Result.fail(new InvalidInput({ field: names.resumesAt, problem }))
-    }
-    if (until !== undefined && until <= since) {
-      const problem = `must be after ${names.pausedAt}`
-      return yield* Result.fail(new InvalidInput({ field: names.resumesAt, problem }))
-    }
+    if (since === undefined) return yield* refuse(`must be left out without ${names.pausedAt}`)
+    if (until !== undefined && until <= since)
+      return yield* refuse(`must be after ${names.pausedAt}`)
     return { since, until }
   })

@@ -1,7 +1,11 @@
 /** Pauses and resumes memberships. */
 
 import * as Effect from "effect/Effect"
-import { type ChangeContext, isReplayedResponse } from "../base/change-context.ts"
+import {
+  type ChangeContext,
+  type ReplayedResponse,
+  isReplayedResponse,
+} from "../base/change-context.ts"
 import { InvalidInput } from "../base/errors.ts"
 import type { Repeatable } from "../base/host-method.ts"
 import type { Decoded, HostInputOf } from "../base/operation-input.ts"
@@ -9,6 +13,7 @@ import { knownEventTypes } from "../events/event.ts"
 import { EndDate, formatEndDate } from "./end-date.ts"
 import {
   type ChangeServices,
+  type Draft,
   changeEvent,
   changeFound,
   findEndOfDay,
@@ -16,7 +21,9 @@ import {
 } from "./extensions.ts"
 import type { pausing, resuming } from "./inputs.ts"
 import {
+  type CurrentMembership,
   MembershipNotFound,
+  type PauseConflict,
   currentMembership,
   parseMembership,
   stateConflict,
@@ -55,6 +62,18 @@ export const makePauses = (services: ChangeServices) => {
     return until
   })
 
+  /** Reads a membership and changes its pause, and repeats both if others have changed it meanwhile. */
+  const changePause = <E>(
+    change: Draft,
+    attempt: Effect.Effect<CurrentMembership | ReplayedResponse, E | PauseConflict>,
+  ) =>
+    changeFound(
+      services,
+      change,
+      Effect.catchTag(attempt, "PauseConflict", () => Effect.undefined),
+      parseMembership,
+    )
+
   return {
     pause: Effect.fnUntraced(function* (given: Decoded<typeof pausing>, context: ChangeContext) {
       const { projectId, reason, userId } = given
@@ -83,12 +102,7 @@ export const makePauses = (services: ChangeServices) => {
         yield* reportChange(services, context, result)
         return paused
       })
-      return yield* changeFound(
-        services,
-        change,
-        Effect.catchTag(attempt, "PauseConflict", () => Effect.undefined),
-        parseMembership,
-      )
+      return yield* changePause(change, attempt)
     }),
 
     resume: Effect.fnUntraced(function* (
@@ -125,12 +139,7 @@ export const makePauses = (services: ChangeServices) => {
         yield* reportChange(services, context, result)
         return resumed
       })
-      return yield* changeFound(
-        services,
-        change,
-        Effect.catchTag(attempt, "PauseConflict", () => Effect.undefined),
-        parseMembership,
-      )
+      return yield* changePause(change, attempt)
     }),
   }
 }

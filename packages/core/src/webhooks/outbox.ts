@@ -464,8 +464,9 @@ export class Outbox extends Context.Service<
      * Cancels a webhook's waiting deliveries whose events match, except claimed ones, and returns how many.
      * An ordered webhook goes on with the next of each user. They are sent again by `replay` alone, and
      * never by `replayMany`. Audits `deliveries_cancelled` with the webhook as its subject, and with the
-     * number, unless there are none; a dry run counts them, and changes nothing. It may take several steps: a delivery
-     * published meanwhile is left. With an idempotency key, it does so once, and a replay returns the number.
+     * number, if any was cancelled; a dry run counts them, and changes nothing. It may take several steps: a
+     * delivery published meanwhile is left. With an idempotency key, it does so once, and a replay returns the
+     * number. If it cannot be part of the host's transaction, it dies with `NotInTransaction` there.
      */
     readonly cancel: (
       webhook: WebhookRef,
