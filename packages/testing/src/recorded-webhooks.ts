@@ -27,7 +27,7 @@ export interface SentWebhook<Type extends string = string> {
   readonly body: string
   /** When it was sent, in milliseconds since the epoch, by Tenure's clock. */
   readonly sentAt: number
-  /** The status with which it was answered, or `timeout` if it was not. */
+  /** The status of the answer, or `timeout` without one. */
   readonly answer: number | "timeout"
 }
 

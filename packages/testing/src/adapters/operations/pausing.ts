@@ -93,7 +93,7 @@ const pauseTests = (test: ServerTest): void => {
     ])
     const found = await tenure.memberships.find({ projectId: "p1", userId: "1001" })
     expect(found.endDate).toBe(millisOf(end_date))
-    // The server of some hosts is another process, which sends no fields that are undefined.
+    // From the process of some hosts, undefined fields do not arrive.
     expect(found.pausedAt).toBeUndefined()
   })
 
