@@ -86,6 +86,12 @@ export const ofJson = (json: unknown): string => {
     case "array":
       return checked(`Schema.Array(${ofJson(json["items"])})`, checks)
     case "object":
+      if (isObject(json["properties"])) {
+        const fields = Object.entries(json["properties"]).map(
+          ([name, one]) => `${name}: Schema.optionalKey(${ofJson(one)})`,
+        )
+        return checked(`Schema.Struct({ ${fields.join(", ")} })`, checks)
+      }
       return checked(
         `Schema.Record(Schema.String, ${ofJson(json["additionalProperties"])})`,
         checks,

@@ -12,12 +12,16 @@ import {
   type DatedMembership,
   type Ending,
   type EndsLater,
+  type Event,
   type EventId,
   type Grant,
   type GrantIfAbsent,
   IdempotencyInProgress,
   type Import,
   type Membership,
+  type MemberChange,
+  type MemberChanges,
+  MemberChangesConflict,
   MembershipNotFound,
   MembershipStore,
   type Metadata,
@@ -40,6 +44,7 @@ import {
   endDateConflict,
   instantForm,
   isSameForm,
+  isSameTerm,
   laterOf,
   metadataJson,
   noMetadata,
@@ -184,7 +189,7 @@ const make = Effect.gen(function* () {
 
   /** Makes a change while its locks are held, unless its idempotency key has an answer already. */
   const unlessMade = Effect.fnUntraced(function* <A, E, R>(
-    { idempotency, projectId }: Change,
+    { idempotency, projectId }: Pick<Change, "idempotency" | "projectId">,
     work: Effect.Effect<A, E, R>,
   ) {
     return (idempotency && (yield* recall(idempotency, projectId))) ?? (yield* work)
@@ -204,29 +209,49 @@ const make = Effect.gen(function* () {
     ([row]) => Number(row?.id),
   )
 
+  /** Writes a subscription, creating it if missing. */
+  const write = (
+    projectId: ProjectId,
+    { endDate, inDays = false, keptDay, metadata = noMetadata, pause, userId }: DatedMembership,
+  ) => sql`
+    INSERT INTO subscriptions (account, customer, paid_until, in_days, kept_day, metadata, paused_at, resumes_at)
+    VALUES (${projectId}, ${userId}, ${toDate(endDate)}, ${inDays}, ${keptDay ?? null}, ${metadataJson(metadata)},
+            ${toDate(pause?.since)}, ${toDate(pause?.until)})
+    ON CONFLICT (account, customer)
+    DO UPDATE SET paid_until = excluded.paid_until, in_days = excluded.in_days, kept_day = excluded.kept_day,
+                  metadata = excluded.metadata, paused_at = excluded.paused_at, resumes_at = excluded.resumes_at
+  `
+
   /**
    * Sets a subscription's end date, creating it if missing, and stores the audit row. Returns the row's id and the
    * subscription's metadata and pause.
    */
   const set = Effect.fnUntraced(function* (
     change: Change,
-    { endDate, inDays = false, keptDay, userId, ...given }: DatedMembership,
+    dated: DatedMembership,
     action: AuditAction,
   ) {
-    const { projectId } = change
-    const before = yield* lockSubscription(projectId, userId)
-    const metadata = given.metadata ?? before?.metadata ?? noMetadata
-    const pause = given.pause ?? before?.pause
-    yield* sql`
-      INSERT INTO subscriptions (account, customer, paid_until, in_days, kept_day, metadata, paused_at, resumes_at)
-      VALUES (${projectId}, ${userId}, ${toDate(endDate)}, ${inDays}, ${keptDay ?? null}, ${metadataJson(metadata)},
-              ${toDate(pause?.since)}, ${toDate(pause?.until)})
-      ON CONFLICT (account, customer)
-      DO UPDATE SET paid_until = excluded.paid_until, in_days = excluded.in_days, kept_day = excluded.kept_day,
-                    metadata = excluded.metadata, paused_at = excluded.paused_at, resumes_at = excluded.resumes_at
-    `
+    const { endDate, userId } = dated
+    const before = yield* lockSubscription(change.projectId, userId)
+    const metadata = dated.metadata ?? before?.metadata ?? noMetadata
+    const pause = dated.pause ?? before?.pause
+    yield* write(change.projectId, { ...dated, metadata, pause })
     const sequence = yield* audit(change, { action, userId, from: before?.endDate, to: endDate })
     return { sequence, metadata, pause }
+  })
+
+  /** Makes one of several changes to locked subscriptions. */
+  const changeMember = Effect.fnUntraced(function* (
+    { action, changes: _, ...change }: MemberChanges,
+    { event, to, userId }: MemberChange,
+    before: Membership | undefined,
+  ) {
+    const { projectId } = change
+    yield* to === undefined
+      ? sql`DELETE FROM subscriptions WHERE account = ${projectId} AND customer = ${userId}`
+      : write(projectId, { ...to, userId, metadata: before?.metadata })
+    const audited = { action, userId, from: before?.endDate, to: to?.endDate }
+    return yield* record({ ...change, event }, audited, before?.metadata)
   })
 
   /** Changes an existing subscription. `apply` gets it as it is, and no one changes it. */
@@ -442,6 +467,29 @@ const make = Effect.gen(function* () {
     recall,
 
     recordShown,
+
+    changeEach: Effect.fnUntraced(function* (change: MemberChanges) {
+      const changeAll = Effect.gen(function* () {
+        const found: Array<Membership | undefined> = []
+        for (const { userId } of change.changes) {
+          found.push(yield* lockSubscription(change.projectId, userId))
+        }
+        if (change.changes.some(({ from }, index) => !isSameTerm(found[index], from))) {
+          return yield* new MemberChangesConflict()
+        }
+        const events: Array<Event> = []
+        for (const [index, one] of change.changes.entries()) {
+          // All have one key.
+          const idempotency = index === 0 ? change.idempotency : undefined
+          events.push(yield* changeMember({ ...change, idempotency }, one, found[index]))
+        }
+        return events
+      })
+      const step = Effect.andThen(lockAccount(change.projectId), unlessMade(change, changeAll))
+      return yield* Effect.catchTag(step, "ProjectNotFound", () =>
+        Effect.fail(new MemberChangesConflict()),
+      )
+    }, inOneStep),
 
     extendAll: Effect.fnUntraced(function* (change: BulkExtension) {
       yield* lockAccount(change.projectId)

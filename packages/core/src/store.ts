@@ -153,6 +153,12 @@ export {
   type MembershipEnd,
   type ProjectSummary,
 } from "./memberships/membership.ts"
+export {
+  MemberChangesConflict,
+  isSameTerm,
+  type MemberChange,
+  type Term,
+} from "./memberships/member-changes.ts"
 export { eraseUser } from "./memberships/erasure.ts"
 export { userOf } from "./events/user.ts"
 export {
@@ -194,6 +200,7 @@ export { joinMemberships, type MovedMembership } from "./memberships/move.ts"
 export {
   type BulkExtended,
   MembershipStore,
+  type MemberChanges,
   type BulkExtension,
   type Change,
   type DateChange,

@@ -26,6 +26,9 @@ import {
   type Event,
   type Grant,
   type Membership,
+  type MemberChange,
+  type MemberChanges,
+  MemberChangesConflict,
   MembershipNotFound,
   type MembershipStore,
   MetadataConflict,
@@ -51,6 +54,7 @@ import {
   formatGrantAnswer,
   instantForm,
   isSameForm,
+  isSameTerm,
   laterOf,
   metadataJson,
   maxPreviewed,
@@ -234,6 +238,26 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
     const metadata = metadataOf(project.members, granted.userId)
     const pause = project.members.watched(granted.userId)?.pause
     return { metadata, pause, event: publishChange(state, project, granted, now, metadata) }
+  }
+
+  /** Makes one of several changes, and publishes it. */
+  const changeMember = (
+    project: Project,
+    { action, changes: _, ...change }: MemberChanges,
+    { event, to, userId }: MemberChange,
+    now: Moment,
+  ): Event => {
+    const { members } = project
+    const from = members.get(userId)
+    const ended = metadataOf(members, userId)
+    if (to === undefined) members.delete(userId)
+    else {
+      if (to.pause === undefined) members.unpause(userId)
+      setDate(project, { userId, ...to }, changeTime(change.at, now.unix), true)
+    }
+    const metadata = to === undefined ? ended : metadataOf(members, userId)
+    const entry: Entry = { action, userId, from, to: to?.endDate }
+    return record(project, { ...change, event }, entry, now, metadata)
   }
 
   const nameOf = (keyId: ApiKeyId | undefined): string | undefined =>
@@ -449,6 +473,20 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
           return Result.succeed(record(project, extension, entry, now, metadata))
         },
         (result, given = "") => (isEndsLater(result) ? String(result.endDate) : given),
+      ),
+
+    changeEach: (changed) =>
+      state.answers.change(
+        changed.idempotency,
+        changed.projectId,
+        withMoment((now) => {
+          const { changes, projectId } = changed
+          const project = currentProject(projectId, now)
+          return project !== undefined &&
+            changes.every(({ from, userId }) => isSameTerm(membershipOf(project, userId), from))
+            ? Effect.succeed(changes.map((one) => changeMember(project, changed, one, now)))
+            : Effect.fail(new MemberChangesConflict())
+        }),
       ),
 
     extendAll: (extension) =>

@@ -104,6 +104,8 @@ export interface Members {
   readonly delete: (userId: UserId) => void
   /** Begins a member's pause. Its end date stands then. */
   readonly pause: (userId: UserId, pause: Pause) => void
+  /** Ends a member's pause, and leaves the end date. */
+  readonly unpause: (userId: UserId) => void
   /** Ends a member's pause, and sets the end date. */
   readonly resume: (userId: UserId, endDate: EndDate, dateSetAt: number) => void
   /** Returns the members with a pause over at an instant, and since when, in order. */
@@ -351,6 +353,12 @@ const makeMembers = (): Members => {
       member.endedPause = undefined
       paused.set(userId, pause)
       firstUntil = Math.min(firstUntil, pause.until ?? Infinity)
+    },
+    unpause: (userId) => {
+      const member = members.get(userId)
+      if (member === undefined) return
+      member.pause = undefined
+      paused.delete(userId)
     },
     resume: (userId, endDate, dateSetAt) => {
       const member = members.get(userId)

@@ -13,6 +13,8 @@ import {
   type Grant,
   type GrantIfAbsent,
   type Import,
+  type MemberChanges,
+  MemberChangesConflict,
   MembershipNotFound,
   type MembershipStore,
   type MetadataChange,
@@ -48,6 +50,7 @@ import { makeCountEnds } from "./ends.ts"
 import { type ErasedRow, eraseMembership, makeErasures } from "./erasure.ts"
 import { makePostgresExpiryStore } from "./expiry.ts"
 import type { IdempotencyStore } from "./idempotency.ts"
+import { changeEach, changeEachParams } from "./member-changes.ts"
 import { moveMembership, moveParams } from "./membership-moves.ts"
 import * as statements from "./memberships.sql.ts"
 import type { Notifications } from "./notifications.ts"
@@ -181,6 +184,7 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
     end: withAndWithoutKey(schema, statements.endMembership, 10),
     setMetadata: withAndWithoutKey(schema, statements.setMetadata, 12),
     move: withAndWithoutKey(schema, moveMembership, 25),
+    changeEach: withAndWithoutKey(schema, changeEach, 20),
     endPauses: endPauses(schema),
     pause: withAndWithoutKey(schema, pauseMembership, 12),
     resume: withAndWithoutKey(schema, resumeMembership, 13),
@@ -247,7 +251,7 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
   /** Makes a change once if it has an idempotency key. */
   const changeOnce = <A, E>(
     work: Effect.Effect<A, E | StoreUnavailable>,
-    { idempotency }: Change,
+    { idempotency }: Pick<Change, "idempotency">,
   ) => idempotencyStore.change(idempotency, work)
 
   const endErased = Effect.fnUntraced(function* (erasure: Ending) {
@@ -312,6 +316,17 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
       }
       if (row.later_date !== null) return endsLater(EndDate(Number(row.later_date)))
       return eventOf(extension, row)
+    }, changeOnce),
+
+    changeEach: Effect.fnUntraced(function* (changed: MemberChanges) {
+      const { changes, idempotency, projectId } = changed
+      const form = pickForm(sql.changeEach, changeEachParams(changed), idempotency)
+      const rows = yield* change(form, { owner: projectId, isLong: true })
+      if (rows.length < changes.length) return yield* new MemberChangesConflict()
+      return changes.flatMap((one, index) => {
+        const row = rows[index]
+        return row === undefined ? [] : eventOf(one, row)
+      })
     }, changeOnce),
 
     extendAll: Effect.fnUntraced(function* (extension: BulkExtension) {

@@ -17,6 +17,7 @@ export const deeds: Readonly<Record<AuditRow["action"], string>> = {
   moved: "Moved between user ids",
   updated: "Metadata changed",
   paused: "Paused",
+  reverted: "Reverted",
   resumed: "Resumed",
   expiring: "Announced to end",
   overdue: "Overdue",

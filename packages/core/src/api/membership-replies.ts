@@ -100,6 +100,13 @@ export interface Extended extends WithEvents, WithAnnouncements {
   readonly end_date?: Instant | null
 }
 
+/** A membership that a dry run would extend. */
+interface ExtensionExample {
+  readonly user_id: Membership["user_id"]
+  readonly end_date: Instant | null
+  readonly would_end: Instant | null
+}
+
 /** A dry run's result for a change to all memberships. */
 export interface BulkExtensionUndoing extends WithEvents, WithAnnouncements {
   /** After a dry run: the number of memberships that would end earlier than now. */
@@ -113,11 +120,7 @@ export interface BulkExtensionUndoing extends WithEvents, WithAnnouncements {
   /** The project's membership count. */
   readonly total?: Int
   /** After a dry run: up to ten memberships with another end date. */
-  readonly examples?: ReadonlyArray<{
-    readonly user_id: Membership["user_id"]
-    readonly end_date: Instant | null
-    readonly would_end: Instant | null
-  }>
+  readonly examples?: ReadonlyArray<ExtensionExample>
 }
 
 export interface BulkExtended extends BulkExtensionUndoing {
@@ -128,6 +131,20 @@ export interface BulkExtended extends BulkExtensionUndoing {
    * @example "P3D"
    */
   readonly extend_by?: string
+}
+
+export interface SegmentExtended extends WithAnnouncements {
+  /** The number of extended memberships; after a dry run, on all pages. */
+  readonly total: Int
+  /**
+   * The next page's `after`; null after the last one.
+   * @example null
+   */
+  readonly next: string | null
+  /** After a dry run: the number of memberships that would end earlier than now. */
+  readonly would_shorten?: Int
+  /** After a dry run: up to ten of them. */
+  readonly examples?: ReadonlyArray<ExtensionExample>
 }
 
 export interface BulkExtensionRecord {

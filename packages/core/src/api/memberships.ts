@@ -37,6 +37,9 @@ import {
   lastDayGoal,
   lastDayOptions,
   modeSetting,
+  notBesideDate,
+  segmentDateFields,
+  segmentDurationFields,
 } from "../memberships/extension-inputs.ts"
 import {
   lastDayFields,
@@ -73,6 +76,7 @@ import type {
   BulkExtensionRecord,
   EndCounts,
   ImportPreview,
+  SegmentExtended,
 } from "./membership-replies.ts"
 
 const project = "/v2/projects/:project_id"
@@ -215,6 +219,17 @@ const bulkExtension = extending(
     },
     open,
   ),
+)
+
+/**
+ * Extends a segment.
+ * @example { "where": { "metadata": { "plan": "gold" } }, "extend": 4070908800000 }
+ */
+const segmentExtension = chosenBy(
+  ["by", "through"],
+  input(projectPath, { ...dateGoal, ...segmentDateFields, ...notBesideDate }),
+  input(projectPath, { ...durationGoal, ...segmentDurationFields }),
+  input(projectPath, { ...lastDayGoal, ...segmentDateFields }),
 )
 
 /** A bulk extension's id. Its form is always the same as an event id's. */
@@ -444,6 +459,21 @@ export const membershipOperations = declareOperations({
     isContract: true,
     input: bulkExtension,
     reply: counted<BulkExtended>("All memberships of the project were extended."),
+    errors: ["InvalidEndDate", "EndDateNotInFuture"],
+  },
+  /**
+   * Extend some memberships
+   *
+   * Extends the memberships in a segment, 1,000 in one step, in the order of their user ids; go on with `after` until
+   * `next` is null. With `extend_by`, each page needs its own `Idempotency-Key`. It leaves those for life as they are,
+   * and those that would still be over. Where few match, a page may have few, or none, before the last.
+   */
+  extendSome: {
+    method: "POST",
+    pattern: `${all}/extend-some`,
+    role: "operator",
+    input: segmentExtension,
+    reply: counted<SegmentExtended>("The memberships were extended."),
     errors: ["InvalidEndDate", "EndDateNotInFuture"],
   },
   /**

@@ -228,6 +228,7 @@ const makeCellMemberships = (
     grantIfAbsent: (change) => on(change.projectId).grantIfAbsent(change),
     import: (change) => on(change.projectId).import(change),
     extend: (change) => on(change.projectId).extend(change),
+    changeEach: (change) => on(change.projectId).changeEach(change),
     extendAll: (change) => on(change.projectId).extendAll(change),
     setMetadata: (change) => on(change.projectId).setMetadata(change),
     end: (change) => on(change.projectId).end(change),

@@ -11,6 +11,7 @@ import type { Decoded } from "../base/operation-input.ts"
 import { roleCovers } from "../keys/api-key.ts"
 import type {
   AnnouncementCounts,
+  BulkExample,
   BulkExtensionRecord,
   BulkPreview,
 } from "../memberships/bulk-extension.ts"
@@ -29,7 +30,8 @@ import { MembershipActs } from "../memberships/membership-acts.ts"
 import { type Call, isoOrNull, perform } from "./operation.ts"
 import { pageReply } from "./response.ts"
 
-const { bulkExtensions, ends, extend, extendAll, grant, undoBulkExtension } = membershipOperations
+const { bulkExtensions, ends, extend, extendAll, extendSome, grant, undoBulkExtension } =
+  membershipOperations
 
 const alone = (field: string, problem: string) =>
   Result.fail(new InvalidInput({ field, problem: `must be left out ${problem}` }))
@@ -118,6 +120,13 @@ export const announcementsData = (counts: AnnouncementCounts | undefined) => {
   return { announcements: { ...announcements, next_24_hours: next24Hours } }
 }
 
+const examplesData = (examples: ReadonlyArray<BulkExample>) =>
+  examples.map(({ endDate, userId, wouldEnd }) => ({
+    user_id: userId,
+    end_date: formatEndDateOrNull(endDate),
+    would_end: formatEndDateOrNull(wouldEnd),
+  }))
+
 /** Returns a dry run's response data. */
 const previewData = ({
   announcements,
@@ -134,11 +143,7 @@ const previewData = ({
   would_end_lifetime: lifetimesEnded,
   ...announcementsData(announcements),
   total,
-  examples: examples.map(({ endDate, userId, wouldEnd }) => ({
-    user_id: userId,
-    end_date: formatEndDateOrNull(endDate),
-    would_end: formatEndDateOrNull(wouldEnd),
-  })),
+  examples: examplesData(examples),
 })
 
 const recordData = ({ at, change, id, origin, reason, total, undone }: BulkExtensionRecord) => ({
@@ -217,6 +222,27 @@ export const makeExtensionOperations = Effect.fnUntraced(function* (maxBodyBytes
             ...(by && { extend_by: by.text, total }),
             ...(preview && previewData(preview)),
             ...eventsData(events),
+          },
+        }
+      }),
+    ),
+
+    extendSome: perform(extendSome, maxBodyBytes, (extension, context) =>
+      Effect.gen(function* () {
+        const { by, dryRun } = extension
+        if (by !== undefined && context.idempotency === undefined && !dryRun)
+          return yield* unrepeatable("")
+        const result = yield* acts.extendSome(extension, context)
+        const { announcements, examples, next = null, total, wouldShorten } = result
+        return {
+          total,
+          ...(dryRun && { message: dryRunMessage }),
+          data: {
+            total,
+            next,
+            ...(wouldShorten !== undefined && { would_shorten: wouldShorten }),
+            ...announcementsData(announcements),
+            ...(examples && { examples: examplesData(examples) }),
           },
         }
       }),

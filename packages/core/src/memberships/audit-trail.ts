@@ -29,6 +29,8 @@ export const membershipActions = [
   "paused",
   // Its pause has ended, by itself or because somebody ended it: it ends later by the time paused.
   "resumed",
+  // It has what it would have without earlier changes.
+  "reverted",
   // A reminder was published.
   "expiring",
   // The membership has ended by itself, and is still active during the project's grace.

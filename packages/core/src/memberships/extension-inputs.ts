@@ -36,6 +36,8 @@ import {
   trialFields,
   hostPage,
 } from "./inputs.ts"
+import { UserId, userIdPattern } from "./membership.ts"
+import { segmentSetting } from "./segment.ts"
 
 /** An extension's date. Its errors name no field, for hosts and requests. */
 const extensionDate = Setting.named(
@@ -47,8 +49,10 @@ const besideDuration = "left out beside extend_by"
 
 const besideDay = "left out beside through"
 
+const besideDate = "left out beside extend"
+
 /** Fields that a date has no use for. */
-const notBesideDate = {
+export const notBesideDate = {
   /** Not with a date. */
   by: Setting.named("extend_by", leftOut()),
   /** Not with a date. */
@@ -232,6 +236,55 @@ export const bulkExtension = chosenBy(
     {},
     { ...lastDayGoal, ...projectPath, ...reasonFields, ...trialFields, ...bulkLastDayOptions },
   ),
+)
+
+const forOne = leftOut(undefined, "left out: it is for one membership")
+
+/** Fields for a segment. */
+export const segmentFields = {
+  /**
+   * Which memberships: those that match all given fields, one at least. `metadata` has some of theirs, `state` is theirs,
+   * `ending_after` and `ending_before` are instants before and after their end dates, and `user_ids` has up to 1,000.
+   * @example {"metadata":{"plan":"gold"},"state":"active"}
+   */
+  where: segmentSetting,
+  /**
+   * The previous page's `next`; without it, the first page.
+   * @example "1001"
+   */
+  after: Setting.optional(text(UserId, { type: "string", pattern: userIdPattern.source })),
+  /** If true, nothing is changed. The response is that of all pages. */
+  dryRun: flag,
+  ...reasonFields,
+  /** Not for many. */
+  expectedEndDate: forOne,
+  /** Not for many. */
+  create: forOne,
+}
+
+/** A segment's new date. */
+export const segmentDateFields = {
+  ...segmentFields,
+  /** Whether memberships with a later end date are set, too (the default), or left as they are. */
+  mode: Setting.optional(modeSetting),
+  /** Not with a date. */
+  from: leftOut(beside("from", "an end date"), besideDate),
+}
+
+/** A segment's duration. */
+export const segmentDurationFields = {
+  ...segmentFields,
+  ...zoneFields,
+  /** The start for `extend_by`: the end date, now, or the later of both (the default). */
+  from: Setting.withDefault(Setting.oneOf(durationStarts), "later"),
+}
+
+/** How a segment is extended. */
+export const segmentExtension = chosenBy(
+  ["by", "through"],
+  input(projectPath, { ...dateGoal, ...segmentDateFields, ...notBesideDate }),
+  input(projectPath, { ...durationGoal, ...segmentDurationFields }),
+  input(projectPath, { ...lastDayGoal, ...segmentDateFields }),
 )
 
 /** A bulk extension to undo. */

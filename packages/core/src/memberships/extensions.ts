@@ -255,26 +255,26 @@ export const changeFound = Effect.fnUntraced(function* <A, E>(
   return isReplayedResponse(made) ? parse(made.answer) : made
 })
 
-/** Adds a duration to the end date of a membership, or to now for a missing one. */
-const endAfter = (
-  { by, from, timeZone }: ByDuration,
+/** Adds a duration to the end date of a membership, or to now for a missing one. Fails if the result is over. */
+export const endAfter = (
+  { by, from, timeZone }: Pick<ByDuration, "by" | "from" | "timeZone">,
   found: Membership | Absent,
   now: number,
-): Effect.Effect<CalendarEnd, InvalidInput> => {
+): Result.Result<CalendarEnd, InvalidInput> => {
   const known = timeZone === undefined ? knownZone(found.timeZone) : Result.succeed(timeZone)
-  if (Result.isFailure(known)) return Effect.fail(known.failure)
+  if (Result.isFailure(known)) return Result.fail(known.failure)
   const zone = known.success
   const start = isAbsent(found)
     ? { instant: EndDate(now), ...instantForm }
     : startOf(from, found, zone, nowOf(found, now))
   const sum = extendByCalendar({ end: start, by, zone })
-  if (Result.isFailure(sum)) return Effect.fail(tooLate)
+  if (Result.isFailure(sum)) return Result.fail(tooLate)
   const { instant } = sum.success
-  if (isAbsent(found)) return instant > now ? Effect.succeed(sum.success) : Effect.fail(inPast)
+  if (isAbsent(found)) return instant > now ? Result.succeed(sum.success) : Result.fail(inPast)
   // Over, but still in grace.
   const extended = { ...found, endDate: instant, pause: undefined }
   const isActive = stateAt(extended, nowOf(found, now)) === "active"
-  return isActive ? Effect.succeed(sum.success) : Effect.fail(inPast)
+  return isActive ? Result.succeed(sum.success) : Result.fail(inPast)
 }
 
 const createdMark = "created "
@@ -491,7 +491,7 @@ export const makeExtend = (services: ChangeServices, userIds: UserIdRule) => {
     const attempt = Effect.gen(function* () {
       const before = yield* findOrAbsent(extending)
       if (isAbsent(before)) {
-        const { instant, ...form } = yield* endAfter(extension, before, at)
+        const { instant, ...form } = yield* Effect.fromResult(endAfter(extension, before, at))
         if (isDry) return yield* tried(extending, before, instant, undefined)
         const granted = yield* grant(extending, { endDate: instant, ...form })
         return granted && (yield* report(extending, instant, granted))
@@ -503,7 +503,7 @@ export const makeExtend = (services: ChangeServices, userIds: UserIdRule) => {
         keptDay,
       } = isForLife
         ? { instant: lastEndDate, ...instantForm }
-        : yield* endAfter(extension, before, at)
+        : yield* Effect.fromResult(endAfter(extension, before, at))
       if (isDry) {
         return yield* tried(extending, before, endDate, isForLife ? endsLater(endDate) : undefined)
       }

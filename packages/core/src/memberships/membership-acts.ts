@@ -34,6 +34,7 @@ import {
   trialOf,
 } from "./dry-run.ts"
 import { bulkModes, formatEndDate } from "./end-date.ts"
+import { makeExtendSome } from "./extend-some.ts"
 import {
   type ChangeServices,
   changeEvent,
@@ -327,6 +328,8 @@ const makeChanges = Effect.fnUntraced(function* (settings: ActSettings) {
     }),
 
     extend: makeExtend(services, settings.userIds),
+
+    extendSome: makeExtendSome(services),
 
     ...makeBulkChanges(services, settings),
 

@@ -24,11 +24,13 @@ import {
 import { type EndDateNotInFuture, type InvalidEndDate } from "./end-date.ts"
 import { type EndingPage } from "./ending-page.ts"
 import type { EndCounts } from "./ends.ts"
+import type { ExtendingSome, SegmentResult } from "./extend-some.ts"
 import {
   bulkExtension,
   bulkExtensionsPage,
   endsCount,
   extension,
+  segmentExtension,
   undoing,
 } from "./extension-inputs.ts"
 import { type ExtendingMember, type ExtensionResult } from "./extensions.ts"
@@ -257,6 +259,37 @@ export class Memberships extends Context.Service<
     >
 
     /**
+     * Extends the memberships in a segment, 1,000 in one step, in the order of their user ids. Go on with `after` until
+     * `next` is `undefined`. It leaves those for life as they are, and those that would still be over. A dry run counts all
+     * pages. Fails with `InvalidEndDate`, `EndDateNotInFuture` or `ProjectNotFound`.
+     *
+     * @param segment.where - memberships match all its fields: `metadata`, `state`, `endingAfter`, `endingBefore`, `userIds`
+     * @param segment.by - a duration, as for one membership; each page needs its own idempotency key
+     *
+     * @example
+     * ```ts
+     * import type { Tenure } from "tenure"
+     *
+     * export const thankGoldMembers = async (tenure: Tenure) => {
+     *   let after: string | undefined
+     *   do {
+     *     const where = { metadata: { plan: "gold" }, state: "active" } as const
+     *     const idempotencyKey = `thanks after ${after ?? "nobody"}`
+     *     const page = { projectId: "p1", where, by: "P7D", after, idempotencyKey }
+     *     after = (await tenure.memberships.extendSome(page)).next
+     *   } while (after !== undefined)
+     * }
+     * ```
+     */
+    readonly extendSome: (
+      segment: ExtendingSome,
+      origin?: OriginInput,
+    ) => Effect.Effect<
+      SegmentResult,
+      ChangeFailure | InvalidEndDate | EndDateNotInFuture | ProjectNotFound
+    >
+
+    /**
      * Undoes a bulk extension: every membership gets the end date it would have without it. Dates set
      * for one membership since then stay. Fails with `ProjectNotFound`, `BulkExtensionNotFound`,
      * `BulkExtensionUndone` or, if it is too old, `BulkExtensionSettled`.
@@ -449,6 +482,7 @@ const makeMethods = (acts: MembershipActs["Service"]): Memberships["Service"] =>
     import: changingMethod("import", imported, acts.import),
     extend: changingMethod("extend", extension, acts.extend),
     extendAll: changingMethod("extendAll", bulkExtension, acts.extendAll),
+    extendSome: changingMethod("extendSome", segmentExtension, acts.extendSome),
     undoBulkExtension: changingMethod("undoBulkExtension", undoing, acts.undoBulkExtension),
     bulkExtensions: readingMethod(bulkExtensionsPage, acts.bulkExtensions),
     update: changingMethod("update", membershipUpdate, acts.update),

@@ -4,6 +4,7 @@ import { type Noun, namesOf, originFields as origin } from "../base/field-names.
 import {
   extension,
   bulkExtension,
+  segmentExtension,
   undoing,
   bulkExtensionsPage,
   endsCount,
@@ -94,6 +95,20 @@ export const membershipNames: Noun = {
     // A returned membership may have `created`.
     extend: [namesOf(extension, { ...changing, ...goal, created: false }), origin],
     extendAll: [namesOf(bulkExtension, { ...changing, ...goal }), origin],
+    extendSome: [
+      namesOf(segmentExtension, {
+        ...changing,
+        ...goal,
+        where: {
+          metadata: true,
+          state: true,
+          endingAfter: true,
+          endingBefore: true,
+          userIds: true,
+        },
+      }),
+      origin,
+    ],
     undoBulkExtension: [namesOf(undoing, { ...changing, id: false }), origin],
     bulkExtensions: [namesOf(bulkExtensionsPage, ofAny)],
     update: [namesOf(membershipUpdate, changing), origin],

@@ -29,6 +29,7 @@ import type { BulkChange, BulkMode, DateForm, EndDate, OptionalForm } from "./en
 import type { EndingCursor, EndingPage } from "./ending-page.ts"
 import type { EndCounts, EndsQuery } from "./ends.ts"
 import type { ExpiryStore } from "./expiry-store.ts"
+import type { MemberChange, MemberChangesConflict } from "./member-changes.ts"
 import type {
   AlreadyMember,
   DatedMembership,
@@ -127,6 +128,13 @@ export interface Extension extends DateChange {
 export interface Import extends Change {
   /** Up to 10,000 memberships for different users. */
   readonly memberships: ReadonlyArray<DatedMembership>
+}
+
+/** Changes of several memberships in a project. */
+export interface MemberChanges extends Omit<Change, "event"> {
+  readonly action: "extended" | "reverted"
+  /** 1 to 1,000 for different users, ordered by user id in code units. */
+  readonly changes: ReadonlyArray<MemberChange>
 }
 
 /** A change to all memberships in a project. Its event's id is also the bulk extension's id. */
@@ -321,6 +329,17 @@ export class MembershipStore extends Context.Service<
     ) => Effect.Effect<
       Event | EndsLater | ReplayedResponse,
       MembershipNotFound | EndDateConflict | IdempotencyConflict | StoreUnavailable
+    >
+
+    /**
+     * Changes memberships: all in one step, or none. Each has its own audit row and event, in their order. New
+     * memberships have no metadata; others keep theirs. Fails with `MemberChangesConflict` unless each is as expected.
+     */
+    readonly changeEach: (
+      change: MemberChanges,
+    ) => Effect.Effect<
+      ReadonlyArray<Event> | ReplayedResponse,
+      MemberChangesConflict | IdempotencyConflict | StoreUnavailable
     >
 
     /**

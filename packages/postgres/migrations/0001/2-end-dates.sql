@@ -263,7 +263,7 @@ BEGIN
       AND NOT EXISTS (
         SELECT FROM tenure.audit a
         WHERE a.project_number = of_project AND a.seq >= one.seq / 100000 AND a.seq < next.seq / 100000
-          AND a.action IN ('granted', 'imported', 'extended', 'moved', 'resumed')
+          AND a.action IN ('granted', 'imported', 'extended', 'moved', 'resumed', 'reverted')
       )
     THEN
       next.own_minimum := tenure.adjusted_end_date(one.own_minimum, next.own_addition, next.own_minimum);
@@ -702,4 +702,93 @@ BEGIN
     ORDER BY owners[m.n] COLLATE "C", keys[m.n] COLLATE "C"
   )
   SELECT * FROM made;
+END $$;
+
+-- Changes memberships of different users in a project, each to an end date with its form and pause, or removes them
+-- where the date is NULL: all, if each is as expected, or none. Without an expected date, there is to be no
+-- membership. Returns one row for each. It takes a round for the project, as an import does.
+-- A function, because what it compares has to be read after the locks.
+CREATE FUNCTION tenure.change_each(
+  of_project_id text, at timestamptz, user_ids text[],
+  to_dates timestamptz[], are_in_days boolean[], kept_days smallint[], pauses timestamptz[], resumptions timestamptz[],
+  from_dates timestamptz[], were_in_days boolean[], former_kept_days smallint[], former_pauses timestamptz[],
+  former_resumptions timestamptz[]
+) RETURNS TABLE (
+  n bigint, project_number bigint, user_id text, seq bigint, from_date timestamptz, to_date timestamptz, metadata text
+) LANGUAGE plpgsql
+-- The planner may only look up each row by an index.
+SET enable_seqscan = off SET enable_bitmapscan = off
+SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+  of_project tenure.projects;
+  next_round bigint;
+BEGIN
+  SELECT * INTO of_project FROM tenure.projects p WHERE p.id = of_project_id FOR NO KEY UPDATE;
+  IF NOT FOUND THEN RETURN; END IF;
+  -- All statements lock memberships in the same order, which avoids deadlocks.
+  PERFORM FROM tenure.memberships m
+  WHERE m.project_number = of_project.number AND m.user_id = ANY (user_ids)
+  ORDER BY m.user_id FOR NO KEY UPDATE;
+  IF EXISTS (
+    SELECT FROM unnest(user_ids, from_dates, were_in_days, former_kept_days, former_pauses, former_resumptions)
+    AS a (user_id, end_date, in_days, kept_day, paused_at, resumes_at)
+    LEFT JOIN LATERAL (
+      SELECT * FROM tenure.memberships_current o
+      WHERE o.project_number = of_project.number AND o.user_id = a.user_id OFFSET 0
+    ) c ON true
+    WHERE (c.end_date, c.in_days, c.kept_day, c.paused_at, c.resumes_at)
+      IS DISTINCT FROM (a.end_date, a.in_days, a.kept_day, a.paused_at, a.resumes_at)
+  ) THEN RETURN; END IF;
+  next_round := (of_project.seq / 100000 + 1) * 100000;
+  RETURN QUERY
+  WITH asked AS MATERIALIZED (
+    SELECT * FROM unnest(user_ids, from_dates, to_dates, are_in_days, kept_days, pauses, resumptions) WITH ORDINALITY
+    AS a (user_id, from_date, to_date, in_days, kept_day, paused_at, resumes_at, n)
+  ),
+  ended AS (
+    DELETE FROM tenure.memberships m USING asked a
+    WHERE m.project_number = of_project.number AND m.user_id = a.user_id AND a.to_date IS NULL
+    RETURNING m.user_id, greatest(m.seq, m.dateless_seq, next_round - 1) + 1 AS seq, m.metadata, false AS is_new
+  ),
+  changed AS (
+    INSERT INTO tenure.memberships AS m
+      (project_number, user_id, end_date, in_days, kept_day, paused_at, resumes_at, date_set_at, set_with_others_at, seq,
+       next_check_at, ending_generation, ending_lower_bound)
+    SELECT of_project.number, a.user_id, a.to_date, a.in_days, a.kept_day, a.paused_at, a.resumes_at,
+           greatest(at, statement_timestamp()), greatest(at, statement_timestamp()), next_round,
+           least(a.to_date - (SELECT x.longest FROM tenure.expiry_settings x), a.resumes_at),
+           CASE WHEN of_project.ending_backfilled_to IS NOT NULL THEN of_project.bulk_seq END,
+           CASE WHEN of_project.ending_backfilled_to IS NOT NULL THEN a.to_date END
+    FROM asked a WHERE a.to_date IS NOT NULL
+    ORDER BY a.user_id COLLATE "C"
+    ON CONFLICT (project_number, user_id) DO UPDATE
+    SET end_date = excluded.end_date, in_days = excluded.in_days, kept_day = excluded.kept_day,
+        date_set_at = CASE WHEN m.end_date = excluded.end_date AND m.seq >= of_project.bulk_seq THEN m.date_set_at
+                      ELSE excluded.date_set_at END,
+        set_with_others_at = CASE WHEN m.end_date = excluded.end_date AND m.seq >= of_project.bulk_seq
+                             THEN m.set_with_others_at ELSE excluded.set_with_others_at END,
+        -- A pause that is over stays until that is announced.
+        paused_at = CASE WHEN excluded.paused_at IS NOT NULL THEN excluded.paused_at
+                    WHEN NOT tenure.is_paused(m.paused_at, m.resumes_at)
+                    THEN tenure.next_paused_at(m.paused_at, m.resumes_at) END,
+        resumes_at = CASE WHEN excluded.paused_at IS NOT NULL THEN excluded.resumes_at
+                     WHEN NOT tenure.is_paused(m.paused_at, m.resumes_at) THEN m.resumes_at END,
+        seq = greatest(m.seq + 1, m.dateless_seq + 1, next_round),
+        next_check_at = least(m.next_check_at, excluded.next_check_at),
+        ending_generation = tenure.next_ending_generation(m.ending_generation, of_project.bulk_seq),
+        ending_lower_bound = tenure.next_ending_lower_bound(
+          m.ending_generation, m.ending_lower_bound, of_project.bulk_seq, excluded.end_date)
+    RETURNING m.user_id, m.seq, m.metadata, xmax = 0 AS is_new
+  ),
+  made AS MATERIALIZED (SELECT * FROM ended UNION ALL SELECT * FROM changed),
+  counted AS (
+    UPDATE tenure.projects p
+    SET membership_count = p.membership_count + (SELECT count(*) FROM made d WHERE d.is_new) - (SELECT count(*) FROM ended),
+        seq = greatest(next_round, (SELECT max(e.seq) FROM ended e))
+    WHERE p.number = of_project.number
+  )
+  SELECT a.n, of_project.number, a.user_id, d.seq, a.from_date, a.to_date, d.metadata
+  FROM asked a JOIN made d ON d.user_id = a.user_id;
 END $$;

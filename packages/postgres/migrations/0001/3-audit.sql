@@ -22,7 +22,7 @@ CREATE TABLE tenure.audit (
   action     text NOT NULL CHECK (action IN (
                'granted', 'imported', 'extended', 'bulk_extended', 'bulk_lengthened', 'bulk_extended_by',
                'bulk_undone', 'ended', 'moved',
-               'updated', 'paused', 'resumed', 'expiring', 'overdue', 'expired', 'person_erased', 'project_created',
+               'updated', 'paused', 'resumed', 'reverted', 'expiring', 'overdue', 'expired', 'person_erased', 'project_created',
                'project_deleted',
                'project_changed', 'webhook_created', 'webhook_changed', 'webhook_deleted', 'webhook_disabled',
                'secret_rotated', 'secret_shown', 'data_shown', 'signing_key_added', 'deliveries_cancelled',

@@ -377,6 +377,10 @@ const unknownWebhook = { answer: "WEBHOOK_NOT_FOUND" } as const
 const expectations: { readonly [Of in Operation]: Expectation } = {
   "memberships.extend": { least: "client", body: { extend } },
   "memberships.extendAll": { least: "client", body: { extend } },
+  "memberships.extendSome": {
+    least: "operator",
+    body: { where: { state: "active" }, extend },
+  },
   "memberships.bulkExtensions": { least: "client" },
   "memberships.ends": { least: "client" },
   "memberships.undoBulkExtension": {

@@ -36,6 +36,9 @@ const webhookOf = async ({ tenure }: Fixture): Promise<Prepared> => {
 const requests: { readonly [Of in Changing]: (fixture: Fixture) => Promise<Prepared> } = {
   "memberships.extend": async () => ({ body: { extend: validDate } }),
   "memberships.extendAll": async () => ({ body: { extend: validDate } }),
+  "memberships.extendSome": async () => ({
+    body: { where: { state: "active" }, extend: validDate },
+  }),
   "memberships.undoBulkExtension": async ({ tenure }) => {
     await tenure.memberships.extendAll({ projectId: "p1", endDate: validDate })
     const [bulk] = await tenure.memberships.bulkExtensions({ projectId: "p1" })
