@@ -75,7 +75,13 @@ const createTables = Effect.gen(function* () {
       at         timestamptz NOT NULL,
       request_id text,
       key_id     text,
-      reason     text
+      reason     text,
+      -- The form of the date and the pause afterwards, for reverts. The end of a pause by itself is unasked.
+      in_days    boolean NOT NULL DEFAULT false,
+      kept_day   smallint,
+      paused_at  timestamptz,
+      resumes_at timestamptz,
+      is_unasked boolean NOT NULL DEFAULT false
     )
   `
   yield* sql`

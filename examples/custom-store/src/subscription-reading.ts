@@ -14,6 +14,7 @@ import {
   ProjectNotFound,
   type ProjectSummary,
   UserId,
+  changedMembersOf,
   changesOfUser,
   endCellsAt,
   dayStartsOf,
@@ -27,6 +28,7 @@ import { Database } from "@tenure/postgres"
 import * as Effect from "effect/Effect"
 import {
   type ChangeRow,
+  type StateRow,
   type Subscription,
   dateAfter,
   lastDate,
@@ -35,6 +37,7 @@ import {
   toDate,
   toEndDate,
   toMembership,
+  toRecordedChange,
 } from "./subscription-rows.ts"
 
 interface AccountRow {
@@ -312,5 +315,17 @@ export const makeReading = Effect.gen(function* () {
 
     history: ownHistory,
     searchHistory: searchingHistory(ownHistory),
+
+    selectedChanges: Effect.fnUntraced(function* (projectId, page) {
+      const rows = yield* database.run(sql<StateRow>`
+        SELECT c.*, c.id::text AS id, c.added_millis::text AS added_millis, NULL AS key_name
+        FROM subscription_changes c WHERE c.account = ${projectId} ORDER BY c.id
+      `)
+      const changes = yield* database.run(orMissing(projectId, rows))
+      return changedMembersOf(
+        changes.map((row) => toRecordedChange(projectId, row)),
+        page,
+      )
+    }),
   } satisfies Partial<MembershipStore["Service"]>
 })

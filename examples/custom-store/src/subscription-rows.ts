@@ -12,9 +12,11 @@ import {
   EventId,
   type Membership,
   Millis,
+  type Pause,
   type ProjectId,
   type ProjectSummary,
   Reason,
+  type RecordedChange,
   UserId,
   bulkActions,
   metadataFromJson,
@@ -50,6 +52,15 @@ export interface ChangeRow {
   readonly reason: string | null
 }
 
+/** A row with the state after the change. */
+export interface StateRow extends ChangeRow {
+  readonly in_days: boolean
+  readonly kept_day: number | null
+  readonly paused_at: Date | null
+  readonly resumes_at: Date | null
+  readonly is_unasked: boolean
+}
+
 /** The last end date. */
 export const lastDate = "9999-12-31T23:59:59.999Z"
 
@@ -65,18 +76,23 @@ export const toDate = (instant: number | undefined): string | null => {
   return text.startsWith("0000") ? `0001${text.slice(4)} BC` : text
 }
 
+const toPause = ({
+  paused_at,
+  resumes_at,
+}: Pick<Subscription, "paused_at" | "resumes_at">): Pause | undefined =>
+  paused_at === null ? undefined : { since: paused_at.getTime(), until: resumes_at?.getTime() }
+
 export const toMembership = (
   { grace, id, timeZone }: Pick<ProjectSummary, "grace" | "id" | "timeZone">,
-  { customer, in_days, kept_day, metadata, paid_until, paused_at, resumes_at }: Subscription,
+  row: Subscription,
 ): Membership => ({
   projectId: id,
-  userId: UserId(customer),
-  endDate: toEndDate(paid_until),
-  inDays: in_days,
-  keptDay: kept_day ?? undefined,
-  pause:
-    paused_at === null ? undefined : { since: paused_at.getTime(), until: resumes_at?.getTime() },
-  metadata: metadataFromJson(metadata),
+  userId: UserId(row.customer),
+  endDate: toEndDate(row.paid_until),
+  inDays: row.in_days,
+  keptDay: row.kept_day ?? undefined,
+  pause: toPause(row),
+  metadata: metadataFromJson(row.metadata),
   timeZone,
   grace,
 })
@@ -98,6 +114,17 @@ export const toAuditRow = (projectId: ProjectId, row: ChangeRow): AuditRow => ({
   by: row.added_millis === null ? undefined : Millis(Number(row.added_millis)),
   changes: [],
   at: row.at.getTime(),
+})
+
+/** A change with the state afterwards. */
+export const toRecordedChange = (projectId: ProjectId, row: StateRow): RecordedChange => ({
+  ...toAuditRow(projectId, row),
+  state: {
+    inDays: row.in_days,
+    keptDay: row.kept_day ?? undefined,
+    pause: toPause(row),
+    isUnasked: row.is_unasked,
+  },
 })
 
 /** A change of all subscriptions of an account. */

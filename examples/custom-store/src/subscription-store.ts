@@ -64,6 +64,8 @@ import {
 
 /** The fields in an audit row that describe the change. */
 interface Audited extends Pick<AuditRow, "action" | "userId" | "from" | "to"> {
+  /** The form of the date and the pause afterwards; by default, an instant without a pause. */
+  readonly state?: Pick<DatedMembership, "inDays" | "keptDay" | "pause">
   /** For a moved subscription: the other customer. */
   readonly other?: UserId
   /** For a bulk extension. */
@@ -114,7 +116,7 @@ const make = Effect.gen(function* () {
   /** Makes the time paused part of the dates of locked subscriptions where a pause is over. */
   const endPauses = (where: Fragment) => sql`
     WITH over AS (
-      SELECT s.account, s.customer, s.resumes_at, s.paid_until AS paid_from, c.paid_until, c.kept_day
+      SELECT s.account, s.customer, s.resumes_at, s.paid_until AS paid_from, c.paid_until, c.in_days, c.kept_day
       FROM subscriptions s JOIN current_subscriptions c USING (account, customer)
       WHERE ${where} AND s.resumes_at <= statement_timestamp()
     ),
@@ -123,8 +125,8 @@ const make = Effect.gen(function* () {
       SET paid_until = over.paid_until, kept_day = over.kept_day, paused_at = NULL, resumes_at = NULL
       FROM over WHERE s.account = over.account AND s.customer = over.customer
     )
-    INSERT INTO subscription_changes (account, customer, action, paid_from, paid_until, at)
-    SELECT account, customer, 'resumed', paid_from, paid_until, statement_timestamp()
+    INSERT INTO subscription_changes (account, customer, action, paid_from, paid_until, at, in_days, kept_day, is_unasked)
+    SELECT account, customer, 'resumed', paid_from, paid_until, statement_timestamp(), in_days, kept_day, true
     FROM over ORDER BY resumes_at, customer
   `
 
@@ -144,7 +146,7 @@ const make = Effect.gen(function* () {
    */
   const audit = Effect.fnUntraced(function* (
     { at, origin, projectId, reason }: Change,
-    { action, bulk, from, other, to, userId }: Audited,
+    { action, bulk, from, other, state, to, userId }: Audited,
   ) {
     const [row] = yield* sql<{ readonly id: string }>`INSERT INTO subscription_changes ${sql.insert(
       {
@@ -161,6 +163,10 @@ const make = Effect.gen(function* () {
         request_id: origin.requestId ?? null,
         key_id: origin.keyId ?? null,
         reason: reason ?? null,
+        in_days: state?.inDays ?? false,
+        kept_day: state?.keptDay ?? null,
+        paused_at: toDate(state?.pause?.since),
+        resumes_at: toDate(state?.pause?.until),
       },
     )} RETURNING id::text`
     return Number(row?.id)
@@ -231,12 +237,14 @@ const make = Effect.gen(function* () {
     dated: DatedMembership,
     action: AuditAction,
   ) {
-    const { endDate, userId } = dated
+    const { endDate, inDays = false, keptDay, userId } = dated
     const before = yield* lockSubscription(change.projectId, userId)
     const metadata = dated.metadata ?? before?.metadata ?? noMetadata
     const pause = dated.pause ?? before?.pause
     yield* write(change.projectId, { ...dated, metadata, pause })
-    const sequence = yield* audit(change, { action, userId, from: before?.endDate, to: endDate })
+    const state = { inDays, keptDay, pause }
+    const audited = { action, userId, from: before?.endDate, to: endDate, state }
+    const sequence = yield* audit(change, audited)
     return { sequence, metadata, pause }
   })
 
@@ -250,7 +258,7 @@ const make = Effect.gen(function* () {
     yield* to === undefined
       ? sql`DELETE FROM subscriptions WHERE account = ${projectId} AND customer = ${userId}`
       : write(projectId, { ...to, userId, metadata: before?.metadata })
-    const audited = { action, userId, from: before?.endDate, to: to?.endDate }
+    const audited = { action, userId, from: before?.endDate, to: to?.endDate, state: to }
     return yield* record({ ...change, event }, audited, before?.metadata)
   })
 
@@ -298,7 +306,8 @@ const make = Effect.gen(function* () {
             paused_at = ${toDate(pause?.since)}, resumes_at = ${toDate(pause?.until)}
         WHERE account = ${projectId} AND customer = ${userId}
       `
-      const audited = { action, userId, from: before.endDate, to: endDate }
+      const state = { inDays: before.inDays, keptDay, pause }
+      const audited = { action, userId, from: before.endDate, to: endDate, state }
       return yield* record(change, audited, before.metadata)
     })
     return Effect.catchTag(changeOne(change, replace), "MembershipNotFound", () =>
@@ -329,6 +338,7 @@ const make = Effect.gen(function* () {
       from: undefined,
       to: isByDuration ? undefined : bulk.endDate,
       bulk: { id: event.id, by: isByDuration ? bulk.by : undefined, total },
+      state: isByDuration ? {} : { inDays: bulk.inDays },
     } as const
     return {
       total,
@@ -423,7 +433,9 @@ const make = Effect.gen(function* () {
           SET paid_until = ${toDate(endDate)}, in_days = ${inDays}, kept_day = ${keptDay ?? null}
           WHERE account = ${projectId} AND customer = ${userId}
         `
-        return yield* record(change, { action: "extended", userId, from, to: endDate }, metadata)
+        const state = { inDays, keptDay, pause: before.pause }
+        const audited = { action: "extended", userId, from, to: endDate, state } as const
+        return yield* record(change, audited, metadata)
       })
       return changeOne(change, extendFrom)
     },
@@ -549,6 +561,7 @@ const make = Effect.gen(function* () {
           other: userId,
           from: expected.to?.endDate,
           to: endDate,
+          state: { inDays, keptDay },
         } as const
         return [ended, yield* record({ ...change, event: granted }, joined, metadata)] as const
       })

@@ -183,6 +183,19 @@ export {
   type NonMembershipAction,
 } from "./memberships/audit-trail.ts"
 export {
+  changedMembersOf,
+  selectableActions,
+  statelessActions,
+  type BulkChangeMade,
+  type ChangeSelection,
+  type ChangedMember,
+  type ChangedMembers,
+  type DateBefore,
+  type RecordedChange,
+  type RecordedState,
+  type SelectedChangesPage,
+} from "./memberships/changed-members.ts"
+export {
   defaultProjectSettings,
   projectChanges,
   storedTimeZone,

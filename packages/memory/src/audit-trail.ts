@@ -6,6 +6,7 @@ import {
   AuditCursor,
   type AuditRow,
   type Extended,
+  type RecordedState,
   type UserId,
   changesOfUser,
   type TimeZone,
@@ -14,7 +15,10 @@ import {
 } from "@tenure/core/store"
 
 /** A row; its cursor is known by how many rows were added after it, and the name by the key. */
-type Row = Omit<AuditRow, "cursor" | "keyName">
+interface Row extends Omit<AuditRow, "cursor" | "keyName"> {
+  /** As in a `RecordedChange`. */
+  readonly state?: RecordedState | undefined
+}
 
 /** A trail's newest rows. */
 export interface AuditTrail {
@@ -75,7 +79,7 @@ export const readAuditPage = (
 ): ReadonlyArray<AuditRow> => {
   const { count, number, rows } = trail
   const all = [...rows.newestFirst()]
-    .map((row, age) => ({
+    .map(({ state: _, ...row }, age) => ({
       ...row,
       keyName: nameOf(row.origin.keyId),
       cursor: AuditCursor(`${number}.${count - age}`),

@@ -39,6 +39,7 @@ import {
   ProjectConflict,
   type ProjectId,
   ProjectNotFound,
+  type RecordedState,
   type UndoTarget,
   type UserId,
   adjustmentOf,
@@ -46,6 +47,7 @@ import {
   bulkActions,
   cellOf,
   changeTime,
+  changedMembersOf,
   endCellsAt,
   endCountsOf,
   endDateConflict,
@@ -103,16 +105,30 @@ interface Entry {
   readonly to: EndDate | undefined
   readonly by?: Millis | undefined
   readonly subject?: string | undefined
+  /** Whether a bulk extension gave a day. */
+  readonly inDays?: boolean | undefined
 }
 
 // Shared: thousands of rows are kept.
 const noChanges: ReadonlyArray<never> = []
 
-const audit = (
-  project: Project,
-  { at, origin, reason }: Change,
-  { action, by, from, subject, to, userId }: Entry,
-): void => {
+/** Returns the state after a change. Most dates are instants without a pause, for which no object is kept. */
+const stateAfter = (
+  { members }: Project,
+  { inDays: givesDay = false, userId }: Entry,
+): RecordedState | undefined => {
+  const form = userId === undefined ? instantForm : members.form(userId)
+  const pause = userId === undefined ? undefined : members.watched(userId)?.pause
+  const inDays = form.inDays || givesDay
+  const { keptDay } = form
+  return inDays || keptDay !== undefined || pause !== undefined
+    ? { inDays, keptDay, pause, isUnasked: false }
+    : undefined
+}
+
+/** Adds an audit row after a change. */
+const audit = (project: Project, { at, origin, reason }: Change, entry: Entry): void => {
+  const { action, by, from, subject, to, userId } = entry
   addRow(project.history, {
     action,
     userId,
@@ -125,6 +141,7 @@ const audit = (
     by,
     subject,
     changes: noChanges,
+    state: stateAfter(project, entry),
   })
 }
 
@@ -514,6 +531,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
             to: isByDuration ? undefined : bulk.endDate,
             by: isByDuration ? bulk.by : undefined,
             subject: event.id,
+            inDays: !isByDuration && bulk.inDays,
           }
           return { total, event: record(project, extension, entry, now) }
         },
@@ -749,5 +767,10 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
 
     history,
     searchHistory: searchingHistory(history),
+
+    selectedChanges: (projectId, page) =>
+      Effect.map(projectAndNow(projectId), ({ project }) =>
+        changedMembersOf([...project.history.rows.newestFirst()].toReversed(), page),
+      ),
   }
 }

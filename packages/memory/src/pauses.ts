@@ -35,6 +35,7 @@ export const endPauses = (
       by: undefined,
       subject: undefined,
       changes: [],
+      state: { ...members.form(userId), pause: undefined, isUnasked: true },
     })
   }
 }

@@ -73,11 +73,17 @@ const unseenSince = (schema: string, p: string): string =>
         ELSE ${madeAt} END`
 
 /** The common table expression `audited`: the row for a bulk change in `changed`. */
-const auditBulkChange = (schema: string, action: string, subject: string, by: string): string => `
+const auditBulkChange = (
+  schema: string,
+  action: string,
+  subject: string,
+  by = "NULL",
+  inDays = "NULL",
+): string => `
   audited AS (
     INSERT INTO ${schema}.audit
-      (project_number, subject, seq, action, to_date, extend_by, at, request_id, key_id, reason)
-    SELECT project_number, ${subject}, ${sequenceRound("seq")}, ${action}, to_date, ${by}, at, request_id, key_id, reason
+      (project_number, subject, seq, action, to_date, extend_by, at, request_id, key_id, reason, in_days)
+    SELECT project_number, ${subject}, ${sequenceRound("seq")}, ${action}, to_date, ${by}, at, request_id, key_id, reason, ${inDays}
     FROM changed
   )`
 
@@ -109,6 +115,7 @@ export const extendAll = (schema: string, idempotency: KeyClause): string => `
     `CASE $11 WHEN '${bulkChangeNames.set}' THEN '${bulkActions.set}' WHEN '${bulkChangeNames.neverShorten}' THEN '${bulkActions.neverShorten}' ELSE '${bulkActions.extendBy}' END`,
     "event_id::text",
     extendBy,
+    "nullif($13::boolean, false)",
   )},${publishChange(schema, "changed")}${idempotency.keeping("changed", `concat_ws(' ', total, ${millisOf("to_date")})`)}
   SELECT seq, total, (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed
 `
@@ -153,7 +160,7 @@ export const undo = (schema: string, idempotency: KeyClause): string => `
   changed AS MATERIALIZED (
     SELECT a.*, t.number AS project_number, t.seq, t.membership_count AS total FROM asked a, turned t
   ),
-  ${auditBulkChange(schema, "'bulk_undone'", "$11::text", "NULL")},${publishChange(schema, "changed")}${idempotency.keeping("changed", "total::text")}
+  ${auditBulkChange(schema, "'bulk_undone'", "$11::text")},${publishChange(schema, "changed")}${idempotency.keeping("changed", "total::text")}
   SELECT j.outcome, c.seq, c.total, (SELECT count(*) FROM delivered)::integer AS deliveries
   FROM decided j LEFT JOIN changed c ON true
 `

@@ -30,7 +30,7 @@ export const changeEach = (schema: string, idempotency: KeyClause): string => `
     ) c
     JOIN unnest($18::uuid[], $19::text[], $20::text[]) WITH ORDINALITY AS e (event_id, event_type, head, n) ON e.n = c.n
   ),
-  ${auditRowsAs(schema, "changed", "CASE action WHEN 'extended' THEN 'extended' ELSE 'reverted' END")},${publishChange(schema, "changed", "metadata")}${idempotency.keeping("(SELECT project_number FROM changed LIMIT 1) one")}
+  ${auditRowsAs(schema, "changed", "CASE action WHEN 'extended' THEN 'extended' ELSE 'reverted' END", true)},${publishChange(schema, "changed", "metadata")}${idempotency.keeping("(SELECT project_number FROM changed LIMIT 1) one")}
   SELECT seq, metadata, (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed ORDER BY n
 `
 

@@ -90,16 +90,17 @@ export const moveMembership = (schema: string, idempotency: KeyClause): string =
   ),
   changed AS (
     SELECT 1 AS n, a.user_id, $11::text AS other_user_id, a.last_seq + 1 AS seq, a.moved_date AS from_date,
-           NULL::timestamptz AS to_date, a.moved_metadata AS metadata, a.event_id, a.event_type, a.head,
+           NULL::timestamptz AS to_date, NULL::boolean AS in_days, NULL::integer AS kept_day,
+           NULL::timestamptz AS paused_at, NULL::timestamptz AS resumes_at, a.moved_metadata AS metadata, a.event_id, a.event_type, a.head,
            a.project_number, a.at, a.request_id, a.key_id, a.reason
     FROM placed a, granted
     UNION ALL
     SELECT 2, $11::text, a.user_id, a.last_seq + 2, a.replaced_date,
-           a.end_date, $15::text, $12::uuid, $13::text, $14::text,
+           a.end_date, $16::boolean, $17::integer, NULL, NULL, $15::text, $12::uuid, $13::text, $14::text,
            a.project_number, a.at, a.request_id, a.key_id, a.reason
     FROM placed a, granted
   ),
-  ${auditRowsAs(schema, "changed", "'moved'", "other_user_id")},${publishChange(schema, "changed", "metadata")}${idempotency.keeping("granted")}
+  ${auditRowsAs(schema, "changed", "'moved'", true, "other_user_id")},${publishChange(schema, "changed", "metadata")}${idempotency.keeping("granted")}
   SELECT n, seq, metadata, (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed ORDER BY n
 `
 

@@ -207,7 +207,7 @@ const grantedRows = (schema: string, seq: string, isOfMany = false): string => {
         previous_end_date =
           ${inLockedProject(effectiveDateLocked(schema))}
     RETURNING m.project_number, user_id, (xmax = 0) AS is_new, seq, previous_end_date AS from_date,
-              end_date AS to_date, metadata, ${pauseColumns(schema)}
+              end_date AS to_date, in_days, kept_day, metadata, ${pauseColumns(schema)}
   )`
 }
 
@@ -224,9 +224,12 @@ const pauseColumns = (schema: string): string =>
 const pauseMillis = (row: string): string =>
   `${millisOf(`${row}.paused_at`)} AS paused_at, ${millisOf(`${row}.resumes_at`)} AS resumes_at`
 
+// Without a date, there is no state to record; new metadata leave it as it is.
+const withoutState: ReadonlySet<AuditAction> = new Set(["ended", "updated"])
+
 /** The common table expression `audited`, as in `auditRowsAs`, with one action. */
 const auditRows = (schema: string, source: string, action: AuditAction): string =>
-  auditRowsAs(schema, source, `'${action}'`)
+  auditRowsAs(schema, source, `'${action}'`, !withoutState.has(action))
 
 /**
  * The last common table expressions in a change: `audited`, and those in `publishChange`. `source` has the
@@ -311,10 +314,10 @@ export const extendInOrder = (schema: string, idempotency: KeyClauseOfEach): str
         previous_end_date = ${effectiveEndDateSql(schema)}
     FROM placed p
     WHERE m.project_number = p.project_number AND m.user_id = p.user_id AND p.step = p.steps
-    RETURNING p.project_number, p.user_id, m.seq, m.previous_end_date, m.metadata
+    RETURNING p.project_number, p.user_id, m.seq, m.previous_end_date, m.metadata, ${pauseColumns(schema)}
   ),
   found AS (
-    SELECT p.*, w.metadata, w.seq - p.steps + p.step AS seq, coalesce(p.date_before, w.previous_end_date) AS from_date
+    SELECT p.*, w.metadata, w.paused_at, w.resumes_at, w.seq - p.steps + p.step AS seq, coalesce(p.date_before, w.previous_end_date) AS from_date
     FROM placed p JOIN written w ON w.project_number = p.project_number AND w.user_id = p.user_id
   ),
   ${auditAndPublish(schema, "found", "extended")}${idempotency.keeping("found")}
@@ -396,7 +399,7 @@ const extendingIf = (
     -- planner assumes.
     FROM placed p
     WHERE m.project_number = p.project_number AND m.user_id = p.user_id
-    RETURNING p.*, m.seq, m.previous_end_date AS from_date, m.metadata
+    RETURNING p.*, m.seq, m.previous_end_date AS from_date, m.metadata, ${pauseColumns(schema)}
   ),
   answered AS (
     SELECT *, keeps_later AND from_date > to_date AS ends_later
@@ -622,7 +625,7 @@ export const importAll = (schema: string, idempotency: KeyClause): string => `
   -- each with each.
   placed AS MATERIALIZED (SELECT array_agg(n ORDER BY user_id COLLATE "C") AS places FROM asked),
   changed AS (
-    SELECT project_number, user_id, seq, from_date, to_date, $4::timestamptz AS at,
+    SELECT project_number, user_id, seq, from_date, to_date, in_days, kept_day, paused_at, resumes_at, $4::timestamptz AS at,
            $5::text AS request_id, $6::text AS key_id, $10::text AS reason,
            (SELECT places FROM placed)[row_number() OVER (ORDER BY user_id COLLATE "C")] AS n
     FROM granted

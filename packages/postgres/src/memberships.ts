@@ -42,6 +42,7 @@ import {
   undoFailure,
   undoParams,
 } from "./bulk-extensions.ts"
+import { makeSelectedChanges } from "./changed-members.ts"
 import { hasRowAt, makeBatcher, rowsByPosition } from "./connection/batch.ts"
 import { waitedForLock } from "./connection/errors.ts"
 import { type ExecuteOptions, type Executor, readsOf } from "./connection/executor.ts"
@@ -348,6 +349,7 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
     }, changeOnce),
 
     ...makeBulkExtensions(executor),
+    ...makeSelectedChanges(executor),
     ...(yield* makeCountEnds(executor)),
 
     previewPublication: Effect.fnUntraced(function* (projectId, type, previewed) {

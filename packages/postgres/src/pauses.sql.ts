@@ -51,13 +51,13 @@ const published = (
   action: "paused" | "resumed",
   idempotency: KeyClause,
 ): string => `
-  ${auditRowsAs(schema, "changed", `'${action}'`)},${publishChange(schema, "changed", "metadata")}${idempotency.keeping("changed")}
+  ${auditRowsAs(schema, "changed", `'${action}'`, true)},${publishChange(schema, "changed", "metadata")}${idempotency.keeping("changed")}
   SELECT seq, metadata, (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed
 `
 
 const returned = `
     a.project_number, a.user_id, a.at, a.request_id, a.key_id, a.event_id, a.event_type, a.head, a.reason, a.n,
-    a.end_date AS from_date, m.metadata`
+    a.end_date AS from_date, m.metadata, a.in_days, m.paused_at, m.resumes_at`
 
 /**
  * Pauses a membership until `$12`, or until it is resumed if that is NULL. Returns one row with the number of deliveries
@@ -72,7 +72,7 @@ export const pauseMembership = (schema: string, idempotency: KeyClause): string 
         dateless_seq = ${nextSeq(schema, lastSeq, "a")}
     FROM placed a
     WHERE m.project_number = a.project_number AND m.user_id = a.user_id
-    RETURNING ${returned}, a.end_date AS to_date, m.dateless_seq AS seq
+    RETURNING ${returned}, a.kept_day, a.end_date AS to_date, m.dateless_seq AS seq
   ),${published(schema, "paused", idempotency)}`
 
 /** The parameters for `pauseMembership`. */
@@ -101,7 +101,7 @@ export const resumeMembership = (schema: string, idempotency: KeyClause): string
         ${updateEndingColumns(schema, "a.bulk_seq", "a.to_date")}
     FROM placed a
     WHERE m.project_number = a.project_number AND m.user_id = a.user_id
-    RETURNING ${returned}, a.to_date, m.seq
+    RETURNING ${returned}, m.kept_day, a.to_date, m.seq
   ),${published(schema, "resumed", idempotency)}`
 
 /** The parameters for `resumeMembership`. */
@@ -150,7 +150,8 @@ export const announceResumptions = (schema: string): string => {
   unchanged AS MATERIALIZED (
     SELECT a.*, p.seq AS project_seq, p.bulk_seq, ${endDate} AS end_date, ${inDays} AS in_days, ${keptDay} AS kept_day,
            m.paused_at IS NOT NULL AS is_added,
-           ${endDate} - ${schema}.time_paused(m.paused_at, m.resumes_at) AS from_date
+           ${endDate} - ${schema}.time_paused(m.paused_at, m.resumes_at) AS from_date,
+           NULL::timestamptz AS paused_at, m.resumes_at
     FROM asked a
     JOIN project p ON p.number = a.project_number
     JOIN ${schema}.memberships m ON m.project_number = a.project_number AND m.user_id = a.user_id
@@ -173,7 +174,7 @@ export const announceResumptions = (schema: string): string => {
               NULL::text AS request_id, NULL::text AS key_id, NULL::text AS reason
   ),
   added AS (SELECT * FROM resumed WHERE is_added),
-  ${auditRowsAs(schema, "added", "'resumed'")},${publishChange(schema, "resumed", "metadata")}
+  ${auditRowsAs(schema, "added", "'resumed'", true)},${publishChange(schema, "resumed", "metadata")}
   SELECT n::integer, seq, metadata, (SELECT count(*) FROM delivered)::integer AS deliveries FROM resumed
 `
 }

@@ -22,6 +22,7 @@ const times = {
   expiry_passes: ["changed_at"],
   bulk_extensions: ["at", "date_set_at", "date_reset_at", "end_date", "minimum", "own_minimum"],
   expiry_settings: ["since"],
+  audit: ["paused_at", "resumes_at"],
 }
 
 /** Statements that move all stored times into the past, which has the same effect as time passing. */

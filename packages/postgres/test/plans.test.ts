@@ -14,6 +14,7 @@ import {
   searchProjectHistory,
   userHistory,
 } from "../src/audit.ts"
+import { selectChanges, selectChangesParams } from "../src/changed-members.ts"
 import { readMinutes, readQuarters } from "../src/delivery-counts.ts"
 import { listTroubled, readProgress } from "../src/delivery-progress.ts"
 import {
@@ -214,6 +215,20 @@ const searching = [undefined, "20000.0"].flatMap((after): ReadonlyArray<Read> =>
   ]
 })
 
+/** Pages of selected changes: one that finds nothing in the last parts, and the first members in all parts. */
+const selectingChanges = (
+  [
+    ["nobody", Date.now() + 2 * 86_400_000, fewInEachPart + 1000],
+    [undefined, 0, 4 * fewInEachPart],
+  ] as const
+).map(([key, since, most]): Read => {
+  const keyId = key && ApiKeyId(key)
+  const selection = { keyId, requestIds: undefined, since, until: undefined }
+  const page = { selection, after: undefined, limit: 3 }
+  // All rows are in more than 30,000 blocks, if each is read by its user.
+  return [selectChanges(name), selectChangesParams(ProjectId("p1"), page), most]
+})
+
 const listingMembers = [undefined, "expired"].flatMap((state) =>
   ["", "5"].flatMap((after): ReadonlyArray<Read> => {
     const page = [textParam("x3"), textParam(after), integerParam(10), textParam(state)]
@@ -258,6 +273,7 @@ const reading: Readonly<Record<string, ReadonlyArray<Read>>> = {
     ...ofMembers,
   ],
   "searches the audit trail": searching,
+  "selects changes, member by member": selectingChanges,
   "lists memberships": listingMembers,
   "ends pauses, of which none is over": [[endPauses(name), [textParam("x3")], few]],
   // Each is locked, with its project.

@@ -263,6 +263,7 @@ const makeCellMemberships = (
         : Effect.flatMap(on(projectId).searchHistory(projectId, page), ({ next, rows }) =>
             Effect.map(named(rows), (found) => ({ rows: found, next })),
           ),
+    selectedChanges: (projectId, page) => on(projectId).selectedChanges(projectId, page),
   }
 }
 

@@ -157,7 +157,11 @@ export interface AuditRow {
 }
 
 /** Returns the bulk extension in an audit row; `undefined` for other rows. */
-const bulkChangeOf = ({ action, by, to }: AuditRow): BulkChange | undefined => {
+export const bulkChangeOf = ({
+  action,
+  by,
+  to,
+}: Pick<AuditRow, "action" | "by" | "to">): BulkChange | undefined => {
   switch (action) {
     case "bulk_extended":
       return to && { mode: "set", endDate: to }

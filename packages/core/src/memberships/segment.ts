@@ -9,7 +9,7 @@ import { copyOwn } from "../base/values.ts"
 import { dateSetting } from "./inputs.ts"
 import {
   type Membership,
-  UserId,
+  type UserId,
   membershipStates,
   stateAt,
   userIdPattern,

@@ -24,6 +24,7 @@ import type {
   StoredPreview,
 } from "./bulk-extension.ts"
 import type { TimeZone } from "./calendar.ts"
+import type { ChangedMembers, SelectedChangesPage } from "./changed-members.ts"
 import type { PreviewPublication } from "./dry-run.ts"
 import type { BulkChange, BulkMode, DateForm, EndDate, OptionalForm } from "./end-date.ts"
 import type { EndingCursor, EndingPage } from "./ending-page.ts"
@@ -592,5 +593,15 @@ export class MembershipStore extends Context.Service<
         readonly limit: number
       },
     ) => Effect.Effect<AuditPage, ProjectNotFound | StoreUnavailable>
+
+    /**
+     * Returns the next users with selected changes to their own memberships, and what these were like before
+     * the first one. Announcements, new metadata and pauses that ended by themselves are never selected. The
+     * order is that of the trail. `changedMembersOf` makes a page from a whole trail.
+     */
+    readonly selectedChanges: (
+      projectId: ProjectId,
+      page: SelectedChangesPage,
+    ) => Effect.Effect<ChangedMembers, ProjectNotFound | StoreUnavailable>
   }
 >()("@tenure/core/MembershipStore") {}

@@ -221,10 +221,11 @@ BEGIN
           tenure.next_ending_lower_bound(m.ending_generation, m.ending_lower_bound, l.last_seq, o.end_date)
     FROM over o, log l
     WHERE m.project_number = of_project AND m.user_id = o.user_id
-    RETURNING m.user_id, m.resumes_at, o.stood, o.end_date
+    RETURNING m.user_id, m.resumes_at, m.in_days, m.kept_day, o.stood, o.end_date
   )
-  INSERT INTO tenure.audit (project_number, user_id, seq, action, from_date, to_date, at)
-  SELECT of_project, e.user_id, new_seq / 100000, 'resumed', e.stood, e.end_date, locked_at
+  INSERT INTO tenure.audit (project_number, user_id, seq, action, from_date, to_date, at, in_days, kept_day, resumes_at)
+  SELECT of_project, e.user_id, new_seq / 100000, 'resumed', e.stood, e.end_date, locked_at,
+         nullif(e.in_days, false), e.kept_day, e.resumes_at
   FROM ended e ORDER BY e.resumes_at, e.user_id;
 END $$;
 
@@ -622,14 +623,19 @@ BEGIN
     FROM placed p
     WHERE m.project_number = ANY (ARRAY[p.project_number]) AND m.user_id = ANY (ARRAY[p.user_id])
     RETURNING p.n, p.project_number, p.user_id, p.to_date, p.at, p.request_id, p.key_id, p.reason, p.event_id, p.event_type,
+              p.in_days, p.kept_day,
+              CASE WHEN tenure.is_paused(m.paused_at, m.resumes_at) THEN m.paused_at END AS paused_at,
+              CASE WHEN tenure.is_paused(m.paused_at, m.resumes_at) THEN m.resumes_at END AS resumes_at,
               m.seq, m.previous_end_date AS from_date, m.metadata,
               -- Same format as `completeEvent` in core.
               p.head || coalesce(',"metadata":' || nullif(m.metadata, '{}'), '') || ',"sequence":' || m.seq || '}}' AS body
   ),
   audited AS (
     INSERT INTO tenure.audit
-      (project_number, user_id, seq, action, from_date, to_date, at, request_id, key_id, reason)
-    SELECT f.project_number, f.user_id, f.seq / 100000, 'extended', f.from_date, f.to_date, f.at, f.request_id, f.key_id, f.reason
+      (project_number, user_id, seq, action, from_date, to_date, at, request_id, key_id, reason,
+       in_days, kept_day, paused_at, resumes_at)
+    SELECT f.project_number, f.user_id, f.seq / 100000, 'extended', f.from_date, f.to_date, f.at, f.request_id, f.key_id, f.reason,
+           nullif(f.in_days, false), f.kept_day, f.paused_at, f.resumes_at
     FROM found f
     ORDER BY f.n
   ),
@@ -714,7 +720,8 @@ CREATE FUNCTION tenure.change_each(
   from_dates timestamptz[], were_in_days boolean[], former_kept_days smallint[], former_pauses timestamptz[],
   former_resumptions timestamptz[]
 ) RETURNS TABLE (
-  n bigint, project_number bigint, user_id text, seq bigint, from_date timestamptz, to_date timestamptz, metadata text
+  n bigint, project_number bigint, user_id text, seq bigint, from_date timestamptz, to_date timestamptz, metadata text,
+  in_days boolean, kept_day smallint, paused_at timestamptz, resumes_at timestamptz
 ) LANGUAGE plpgsql
 -- The planner may only look up each row by an index.
 SET enable_seqscan = off SET enable_bitmapscan = off
@@ -789,6 +796,7 @@ BEGIN
         seq = greatest(next_round, (SELECT max(e.seq) FROM ended e))
     WHERE p.number = of_project.number
   )
-  SELECT a.n, of_project.number, a.user_id, d.seq, a.from_date, a.to_date, d.metadata
+  SELECT a.n, of_project.number, a.user_id, d.seq, a.from_date, a.to_date, d.metadata,
+         a.in_days, a.kept_day, a.paused_at, a.resumes_at
   FROM asked a JOIN made d ON d.user_id = a.user_id;
 END $$;

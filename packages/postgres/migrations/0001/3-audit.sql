@@ -38,6 +38,12 @@ CREATE TABLE tenure.audit (
   reason     text,
   -- The changed settings of a webhook or a project with old and new values, as JSON; NULL for other changes.
   changes    text,
+  -- The state after a change to a membership, for reverts: the form of the end date, where NULL is no day, and
+  -- the pause. A bulk extension has in_days. The end of a pause by itself has resumes_at alone.
+  in_days    boolean,
+  kept_day   smallint,
+  paused_at  timestamptz(3),
+  resumes_at timestamptz(3),
   PRIMARY KEY (project_number, seq, id)
 ) PARTITION BY RANGE (id);
 
@@ -81,6 +87,37 @@ FROM pg_inherits i
 JOIN pg_class c ON c.oid = i.inhrelid
 CROSS JOIN LATERAL (SELECT to_date(right(c.relname, 8), 'YYYYMMDD') AS day) d
 WHERE i.inhparent = 'tenure.audit'::regclass;
+
+-- Returns the first id that rows can have since a time. A part may be written to until the day after the next one
+-- begins, and until the part after that exists, because the newest one may be unused.
+CREATE FUNCTION tenure.first_audit_id_since(since timestamptz) RETURNS bigint LANGUAGE sql STABLE
+AS $$
+  SELECT tenure.first_audit_id(min(p.day))
+  FROM (SELECT day, next_day, lead(day, 2) OVER (ORDER BY day) AS later_day FROM tenure.audit_parts) p
+  WHERE p.later_day IS NULL OR p.next_day + 1 > since AT TIME ZONE 'UTC'
+$$;
+
+-- Returns the first selected row of each of the next users who have one, in their order. Of actions on one
+-- membership, the end of a pause by itself is never selected. A function, because the planner would read and
+-- sort all selected rows for each page: this reads the index of users until the page is full.
+CREATE FUNCTION tenure.first_selected_changes(
+  of_project bigint, after_user text, most integer, first_id bigint, actions text[],
+  since timestamptz, until timestamptz, by_key text, by_requests text[]
+) RETURNS SETOF tenure.audit LANGUAGE plpgsql STABLE
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
+SET jit = off
+AS $$
+BEGIN
+  RETURN QUERY
+  SELECT DISTINCT ON (a.user_id) a.* FROM tenure.audit a
+  WHERE a.project_number = of_project AND a.user_id > after_user AND a.id >= first_id
+    AND a.action = ANY (actions)
+    AND (a.action = 'resumed' AND a.resumes_at IS NOT NULL AND a.paused_at IS NULL) IS NOT TRUE
+    AND a.at >= since AND (until IS NULL OR a.at < until)
+    AND (by_key IS NULL OR a.key_id = by_key)
+    AND (by_requests IS NULL OR a.request_id = ANY (by_requests))
+  ORDER BY a.user_id, a.seq, a.id LIMIT most;
+END $$;
 
 -- Begins a part if the newest one has covered a day, or a thirtieth of the retention time if that is longer,
 -- because reading from all parts has to open each. Returns the day after each of two steps. The first creates

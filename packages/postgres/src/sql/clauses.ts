@@ -303,18 +303,21 @@ export const publishChange = (schema: string, source: string, metadata?: string)
  * `n` gives the order.
  *
  * @param action - an SQL expression
+ * @param hasState - whether `source` also has `in_days`, `kept_day`, `paused_at` and `resumes_at`: the state
+ *   after the change, if the membership still exists then
  * @param otherUser - an SQL expression for the other user in a move
  */
 export const auditRowsAs = (
   schema: string,
   source: string,
   action: `'${AuditAction}'` | `CASE ${string} END`,
+  hasState = false,
   otherUser = "NULL",
 ): string => `
   audited AS (
     INSERT INTO ${schema}.audit
-      (project_number, user_id, other_user_id, seq, action, from_date, to_date, at, request_id, key_id, reason)
-    SELECT project_number, user_id, ${otherUser}, ${sequenceRound("seq")}, ${action}, from_date, to_date, at, request_id, key_id, reason
+      (project_number, user_id, other_user_id, seq, action, from_date, to_date, at, request_id, key_id, reason${hasState ? ", in_days, kept_day, paused_at, resumes_at" : ""})
+    SELECT project_number, user_id, ${otherUser}, ${sequenceRound("seq")}, ${action}, from_date, to_date, at, request_id, key_id, reason${hasState ? ", nullif(in_days, false), kept_day, paused_at, resumes_at" : ""}
     FROM ${source}
     ORDER BY n
   )`

@@ -7,6 +7,8 @@ import {
   type AuditPage,
   type AuditRow,
   type BulkChange,
+  type ChangedMember,
+  type ChangedMembers,
   type DecideAnnouncement,
   type DueMembership,
   EndDate,
@@ -16,6 +18,7 @@ import {
   MembershipStore,
   Millis,
   type Pause,
+  type SelectedChangesPage,
   type UserId,
   WebhookStore,
   alreadyMember,
@@ -23,6 +26,7 @@ import {
   decideAuditPage,
   endDateConflict,
   hostOrigin,
+  instantForm,
   isAlreadyMember,
   isOver,
   laterOf,
@@ -76,6 +80,28 @@ const searchingFor =
   (change: (search: Search) => Search) =>
   ({ searchHistory }: Store): Partial<Store> => ({
     searchHistory: (projectId, search) => searchHistory(projectId, change(search)),
+  })
+
+/** Changes a page of selected changes. */
+const selecting =
+  (change: (page: ChangedMembers, selected: SelectedChangesPage) => ChangedMembers) =>
+  ({ selectedChanges }: Store): Partial<Store> => ({
+    selectedChanges: (projectId, page) =>
+      Effect.map(selectedChanges(projectId, page), (found) => change(found, page)),
+  })
+
+/** Changes the members with selected changes. */
+const changingMembers = (change: (member: ChangedMember) => Partial<ChangedMember>) =>
+  selecting(({ bulk, members }) => ({
+    bulk,
+    members: members.map((member) => ({ ...member, ...change(member) })),
+  }))
+
+/** Changes what changes are selected. */
+const selectingFor =
+  (change: (page: SelectedChangesPage) => SelectedChangesPage) =>
+  ({ selectedChanges }: Store): Partial<Store> => ({
+    selectedChanges: (projectId, page) => selectedChanges(projectId, change(page)),
   })
 
 /** Changes how a store announces ends. */
@@ -532,6 +558,99 @@ export const wrongMembershipStores = wrongStores("MembershipStore", MembershipSt
     searchHistory: (projectId, { userId: _, ...page }) =>
       searchingHistory(history)(projectId, { ...page, userId: undefined }),
   }),
+  "tells the date and its form before, and whether there was a membership": {
+    "has instants only": changingMembers(({ before }) => ({
+      before: before && { ...before, ...instantForm },
+    })),
+    "finds a membership that was granted later": changingMembers(({ from = EndDate(0) }) => ({
+      from,
+    })),
+  },
+  "tells the date that any change has set before, in a pause or not": changingMembers(
+    ({ from, before }) => ({ before: before && { ...before, endDate: EndDate((from ?? 0) + 1) } }),
+  ),
+  "tells the pause before, which other changes leave": {
+    "does not know when it ends": changingMembers(({ pause }) => ({
+      pause: pause && { ...pause, until: undefined },
+    })),
+    "knows no pause": changingMembers(() => ({ pause: undefined })),
+  },
+  "tells an ended membership from one that others have granted again": changingMembers(() => ({
+    other: undefined,
+  })),
+  "tells the first change since that is not selected": changingMembers(({ other }) => ({
+    other: other && { ...other, at: other.at + 1 },
+  })),
+  "tells moves, also selected ones, and no bulk extensions": selecting(
+    ({ bulk, members }, { selection: { keyId } }) => ({
+      bulk,
+      members: members.map(({ other, ...member }) => ({
+        ...member,
+        other: other?.keyId === keyId ? undefined : other,
+      })),
+    }),
+  ),
+  "leaves pauses that end by themselves out, but for the date afterwards": {
+    "keeps the kept day": changingMembers(({ before }) => ({
+      before: before && { ...before, keptDay: 30 },
+    })),
+    "has changes by nobody as those by others": changingMembers(({ other }) => ({
+      other: other ?? { keyId: undefined, at: 0 },
+    })),
+  },
+  "leaves announcements out": changingMembers(({ other }) => ({
+    other: other ?? { keyId: undefined, at: 0 },
+  })),
+  "tells bulk extensions since the earliest date before, and their place among the changes": {
+    "leaves out those before the first selected change": selecting(
+      ({ bulk, members }, { selection: { since } }) => ({
+        members,
+        bulk: bulk.filter(({ at }) => at >= since),
+      }),
+    ),
+    "forgets that they were undone": selecting(({ bulk, members }) => ({
+      members,
+      bulk: bulk.map((one) => ({ ...one, isUndone: false })),
+    })),
+    "counts those before by the end": selecting(({ bulk, members }) => ({
+      bulk,
+      members: members.map((one) => ({ ...one, bulkBefore: bulk.length })),
+    })),
+  },
+  "returns users in the order of code units, page by page": {
+    "begins again": selectingFor((page) => ({ ...page, after: undefined })),
+    "sorts by words": selecting(({ bulk, members }) => ({
+      bulk,
+      members: members.toSorted((one, other) => one.userId.localeCompare(other.userId)),
+    })),
+  },
+  "selects what matches all of its fields, from `since` on, and before `until`": {
+    "selects what is as late as `until`": selectingFor(({ selection, ...page }) => ({
+      ...page,
+      selection: { ...selection, until: selection.until && selection.until + 1 },
+    })),
+    "selects nothing as early as `since`": selectingFor(({ selection, ...page }) => ({
+      ...page,
+      selection: { ...selection, since: selection.since + 1 },
+    })),
+    "takes no list of requests": selectingFor(({ selection, ...page }) => ({
+      ...page,
+      selection: { ...selection, requestIds: undefined },
+    })),
+  },
+  "has the first change of a member that it selects as the first": selectingFor(
+    ({ selection, ...page }) => ({ ...page, selection: { ...selection, since: longAgo } }),
+  ),
+  "is empty in an empty project, and fails without one": ({ selectedChanges }) => ({
+    selectedChanges: (projectId, page) =>
+      Effect.catchTag(selectedChanges(projectId, page), "ProjectNotFound", () =>
+        Effect.succeed({ members: [], bulk: [] }),
+      ),
+  }),
+  "finds what the rule finds in the whole trail": selectingFor((page) => ({
+    ...page,
+    limit: page.limit + 1,
+  })),
   "leaves out announcements": searchingFor((search) => ({ ...search, announcements: true })),
   "has who was shown what": ({ recordShown }) => ({
     recordShown: (...shown) => Effect.ignore(recordShown(...shown)),

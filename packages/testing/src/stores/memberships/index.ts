@@ -22,6 +22,7 @@ import { countingTests, deletingTests, projectTests } from "./projects.ts"
 import { countingEndsTests, endingListTests, previewingTests, readingTests } from "./reading.ts"
 import { atomicityTests, auditingTests, eventTests, sequenceTests } from "./recording.ts"
 import { searchTests } from "./searching.ts"
+import { selectingChangesTests } from "./selecting-changes.ts"
 
 export const membershipStoreSuite = (on: StoreTests): void => {
   on.test("responds to a ping", function* () {
@@ -48,6 +49,7 @@ export const membershipStoreSuite = (on: StoreTests): void => {
   erasingTests(on)
   auditingTests(on)
   searchTests(on)
+  selectingChangesTests(on)
   eventTests(on)
   sequenceTests(on)
   atomicityTests(on)
