@@ -65,7 +65,7 @@ import {
 /** The fields in an audit row that describe the change. */
 interface Audited extends Pick<AuditRow, "action" | "userId" | "from" | "to"> {
   /** The form of the date and the pause afterwards; by default, an instant without a pause. */
-  readonly state?: Pick<DatedMembership, "inDays" | "keptDay" | "pause">
+  readonly state?: Pick<DatedMembership, "inDays" | "keptDay" | "pause"> | undefined
   /** For a moved subscription: the other customer. */
   readonly other?: UserId
   /** For a bulk extension. */

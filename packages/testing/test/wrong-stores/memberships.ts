@@ -14,6 +14,8 @@ import {
   EndDate,
   type EndingPage,
   type ExpiryStore,
+  type MemberChange,
+  type MemberChanges,
   type Membership,
   MembershipStore,
   Millis,
@@ -102,6 +104,14 @@ const selectingFor =
   (change: (page: SelectedChangesPage) => SelectedChangesPage) =>
   ({ selectedChanges }: Store): Partial<Store> => ({
     selectedChanges: (projectId, page) => selectedChanges(projectId, change(page)),
+  })
+
+/** Changes each of several changes. */
+const changingEach =
+  (change: (one: MemberChange) => Partial<MemberChange>) =>
+  ({ changeEach }: Store): Partial<Store> => ({
+    changeEach: (all) =>
+      changeEach({ ...all, changes: all.changes.map((one) => ({ ...one, ...change(one) })) }),
   })
 
 /** Changes how a store announces ends. */
@@ -638,6 +648,56 @@ export const wrongMembershipStores = wrongStores("MembershipStore", MembershipSt
       selection: { ...selection, requestIds: undefined },
     })),
   },
+  "set dates, forms and pauses, and create and remove memberships": {
+    "leaves pauses": changingEach(({ from, to }) => ({
+      to: to && { ...to, pause: to.pause ?? from?.pause },
+    })),
+    "keeps no day": changingEach(({ to }) => ({ to: to && { ...to, keptDay: undefined } })),
+    "removes nobody": changingEach(({ from, to = from }) => ({ to })),
+  },
+  "fail, and change nobody, unless each is as expected": ({ changeEach, find }) => ({
+    changeEach: Effect.fnUntraced(function* (change) {
+      const changes = yield* Effect.forEach(change.changes, (one) =>
+        Effect.map(Effect.option(find(change.projectId, one.userId)), (found) => ({
+          ...one,
+          from: one.from && Option.getOrElse(found, () => one.from),
+        })),
+      )
+      return yield* changeEach({ ...change, changes })
+    }),
+  }),
+  "give own dates: earlier bulk extensions do not apply, and later ones do": ({
+    changeEach,
+    undoBulkExtension,
+  }) => {
+    const made: Array<MemberChanges> = []
+    return {
+      changeEach: (change) => {
+        made.push(change)
+        return changeEach(change)
+      },
+      // They lose it again.
+      undoBulkExtension: (undo) =>
+        Effect.tap(undoBulkExtension(undo), () =>
+          Effect.ignore(
+            Effect.forEach(made, (change) =>
+              changeEach({
+                ...change,
+                changes: change.changes.map(({ from, to, ...one }) => ({
+                  ...one,
+                  from: to,
+                  to: to && { ...to, endDate: from?.endDate ?? EndDate(0) },
+                  event: changeIn(change.projectId).event,
+                })),
+              }),
+            ),
+          ),
+        ),
+    }
+  },
+  "are made once with an idempotency key": ({ changeEach }) => ({
+    changeEach: ({ idempotency: _, ...change }) => changeEach(change),
+  }),
   "has the first change of a member that it selects as the first": selectingFor(
     ({ selection, ...page }) => ({ ...page, selection: { ...selection, since: longAgo } }),
   ),

@@ -2,6 +2,7 @@
 
 import type { ServerTest } from "../harness.ts"
 import { eventTests } from "./events.ts"
+import { extendingSomeTests } from "./extending-some.ts"
 import { extendingTests } from "./extending.ts"
 import { idempotencyTests } from "./idempotency.ts"
 import { importingTests, membershipTests } from "./memberships.ts"
@@ -11,6 +12,7 @@ import { webhookTests } from "./webhooks.ts"
 
 export const operationsSuite = (test: ServerTest): void => {
   extendingTests(test)
+  extendingSomeTests(test)
   membershipTests(test)
   importingTests(test)
   pausingTests(test)

@@ -4,6 +4,7 @@ import { MembershipStore } from "@tenure/core/store"
 import type { StoreTests } from "../declare.ts"
 import { expirySuite } from "../expiry.ts"
 import { bulkExtensionTests } from "./bulk-extensions.ts"
+import { changingEachTests } from "./changing-each.ts"
 import {
   changingTests,
   expectingTests,
@@ -37,6 +38,7 @@ export const membershipStoreSuite = (on: StoreTests): void => {
   pausingTests(on)
   metadataTests(on)
   importingTests(on)
+  changingEachTests(on)
   bulkExtensionTests(on)
   countingTests(on)
   readingTests(on)
