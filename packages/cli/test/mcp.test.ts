@@ -59,7 +59,7 @@ const reading = `
   events_list events_get api_keys_list audit_list identity_get status_get status_activity`
 
 const dryRunning = `
-  memberships_extend memberships_extend_all memberships_undo_bulk_extension memberships_import
+  memberships_extend memberships_extend_all memberships_extend_some memberships_undo_bulk_extension memberships_import
   projects_update webhooks_replay webhooks_cancel`
 
 const confirmed = `

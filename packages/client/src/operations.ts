@@ -158,12 +158,7 @@ export interface BulkExtended {
   /** The project's membership count. */
   readonly total?: number
   /** After a dry run: up to ten memberships with another end date. */
-  readonly examples?: ReadonlyArray<{
-    /** The host's own user id. Neither . nor .. */
-    readonly user_id: string
-    readonly end_date: string | null
-    readonly would_end: string | null
-  }>
+  readonly examples?: ReadonlyArray<ExtensionExample>
   /** A time in UTC, with milliseconds. */
   readonly new_end_date?: string
   /** After an extension by a duration: the duration. */
@@ -213,12 +208,7 @@ export interface BulkExtensionUndoing {
   /** The project's membership count. */
   readonly total?: number
   /** After a dry run: up to ten memberships with another end date. */
-  readonly examples?: ReadonlyArray<{
-    /** The host's own user id. Neither . nor .. */
-    readonly user_id: string
-    readonly end_date: string | null
-    readonly would_end: string | null
-  }>
+  readonly examples?: ReadonlyArray<ExtensionExample>
 }
 
 export interface CancelledDeliveries {
@@ -343,6 +333,13 @@ export interface Extended {
   readonly created?: boolean
   /** After an extension by a duration: the same date; null for a membership for life, which stays so. */
   readonly end_date?: string | null
+}
+
+export interface ExtensionExample {
+  /** The host's own user id. Neither . nor .. */
+  readonly user_id: string
+  readonly end_date: string | null
+  readonly would_end: string | null
 }
 
 export interface FeedEvent {
@@ -844,6 +841,28 @@ export interface RotatedSecret {
   readonly previous_until: string
 }
 
+export interface SegmentExtended {
+  /** After a dry run: the announcements of the next seven days, if ends are announced. */
+  readonly announcements?: {
+    /** Reminders. */
+    readonly expiring: number
+    /** Ends that are followed by grace. */
+    readonly overdue: number
+    /** Expiries. */
+    readonly expired: number
+    /** Those in 24 hours. */
+    readonly next_24_hours: number
+  }
+  /** The number of extended memberships; after a dry run, on all pages. */
+  readonly total: number
+  /** The next page's `after`; null after the last one. */
+  readonly next: string | null
+  /** After a dry run: the number of memberships that would end earlier than now. */
+  readonly would_shorten?: number
+  /** After a dry run: up to ten of them. */
+  readonly examples?: ReadonlyArray<ExtensionExample>
+}
+
 export interface ShownDelivery {
   /** A UUID. */
   readonly event_id: string
@@ -1289,6 +1308,43 @@ export interface Operations {
       },
       options?: CallOptions,
     ) => Promise<Counted<BulkExtended>>
+
+    /** Extends the memberships in a segment, 1,000 in one step, in the order of their user ids; go on with `after` until `next` is null. With `extend_by`, each page needs its own `Idempotency-Key`. It leaves those for life as they are, and those that would still be over. Where few match, a page may have few, or none, before the last. Needs the role `operator`. `POST /v2/projects/{project_id}/memberships/extend-some` */
+    readonly extendSome: (
+      input: {
+        /** The project's id. */
+        readonly project_id: string
+        /** A future date: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. Needed without `extend_by` and `through`. */
+        readonly extend?: number | string | undefined
+        /** Which memberships: those that match all given fields, one at least. `metadata` has some of theirs, `state` is theirs, `ending_after` and `ending_before` are instants before and after their end dates, and `user_ids` has up to 1,000. */
+        readonly where?:
+          | {
+              readonly metadata?: Readonly<Record<string, string>> | undefined
+              readonly state?: "active" | "paused" | "expired" | undefined
+              readonly ending_after?: number | string | undefined
+              readonly ending_before?: number | string | undefined
+              readonly user_ids?: ReadonlyArray<string> | undefined
+            }
+          | undefined
+        /** The previous page's `next`; without it, the first page. */
+        readonly after?: string | undefined
+        /** If true, nothing is changed. The response is that of all pages. */
+        readonly dry_run?: boolean | undefined
+        /** The reason, in 1 to 500 characters. The audit trail and the event keep it. */
+        readonly reason?: string | undefined
+        /** Whether memberships with a later end date are set, too (the default), or left as they are. */
+        readonly mode?: "set" | "never_shorten" | undefined
+        /** In place of `extend`: an ISO 8601 duration to add to the end date, by the calendar of the time zone. Needs the header `Idempotency-Key` or `expected_end_date`. */
+        readonly extend_by?: string | undefined
+        /** The IANA time zone in which days begin and months count. Default: the project's. */
+        readonly time_zone?: string | undefined
+        /** The start for `extend_by`: the end date, now, or the later of both (the default). */
+        readonly from?: "end" | "now" | "later" | undefined
+        /** A day of the calendar, without a time zone. */
+        readonly through?: string | undefined
+      },
+      options?: CallOptions,
+    ) => Promise<Counted<SegmentExtended>>
 
     /** Returns a project's bulk extensions, newest first, including undone ones. `GET /v2/projects/{project_id}/bulk-extensions` */
     readonly bulkExtensions: (
@@ -2068,6 +2124,8 @@ export const fields: Readonly<Record<string, Readonly<Record<string, string>>>> 
       "extend project_id user_id extend expected_end_date create dry_run events reason mode extend_by time_zone from through",
     "PATCH /v2/projects/{project_id}/memberships/extend":
       "extendAll project_id extend dry_run events reason mode extend_by through time_zone",
+    "POST /v2/projects/{project_id}/memberships/extend-some":
+      "extendSome project_id extend where after dry_run reason mode extend_by time_zone from through",
     "GET /v2/projects/{project_id}/bulk-extensions": "bulkExtensions project_id limit after",
     "POST /v2/projects/{project_id}/bulk-extensions/{bulk_extension_id}/undo":
       "undoBulkExtension project_id bulk_extension_id reason dry_run events",
@@ -2160,6 +2218,8 @@ export const operations = ({ call, callWithLines, list }: Calls): Operations => 
       call("PATCH", "/v2/projects/{project_id}/memberships/{user_id}/extend", input, options),
     extendAll: (input, options) =>
       call("PATCH", "/v2/projects/{project_id}/memberships/extend", input, options),
+    extendSome: (input, options) =>
+      call("POST", "/v2/projects/{project_id}/memberships/extend-some", input, options),
     bulkExtensions: (input, options) =>
       list("GET", "/v2/projects/{project_id}/bulk-extensions", input, options),
     undoBulkExtension: (input, options) =>

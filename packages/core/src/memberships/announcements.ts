@@ -50,8 +50,8 @@ export const expiryRules = Setting.object({
    */
   late: Setting.withDefault(Setting.oneOf(["skip", "send"]), "skip"),
   /**
-   * How long what a change of many sets off is held, so that an undo takes it back: a bulk extension, its undo, an import, and
-   * a new grace. At most a day; 0 for none. Default: `"10 minutes"`.
+   * How long what a change of many sets off is held, so that an undo takes it back: a bulk extension, its undo, the extension
+   * of a segment, an import, and a new grace. At most a day; 0 for none. Default: `"10 minutes"`.
    */
   holdAfterBulk: Setting.withDefault(hold, "10 minutes"),
   /** The maximum number of announcements per second in this process. Default: `2000`. */

@@ -241,7 +241,7 @@ export const bulkExtension = chosenBy(
 const forOne = leftOut(undefined, "left out: it is for one membership")
 
 /** Fields for a segment. */
-export const segmentFields = {
+const segmentFields = {
   /**
    * Which memberships: those that match all given fields, one at least. `metadata` has some of theirs, `state` is theirs,
    * `ending_after` and `ending_before` are instants before and after their end dates, and `user_ids` has up to 1,000.

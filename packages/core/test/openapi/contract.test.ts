@@ -37,6 +37,7 @@ const unseen: Readonly<Record<string, string>> = {
   "projects.delete 409": inProgress,
   "projects.update 409": inProgress,
   "webhooks.cancel 409": inProgress,
+  "memberships.extendSome 409": inProgress,
   "webhooks.create 409": inProgress,
   "webhooks.update 409": inProgress,
   "webhooks.delete 409": inProgress,

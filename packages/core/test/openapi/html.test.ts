@@ -16,8 +16,8 @@ describe("the page of the documentation", () => {
     expect(ids).toEqual(
       expect.arrayContaining(Object.keys(document.webhooks).map((type) => `on.${type}`)),
     )
-    // In characters. It is 101,900 long: raise this if the API has grown, and not if the page repeats itself.
-    expect(page.length).toBeLessThan(103_200)
+    // In characters. It is 106,000 long: raise this if the API has grown, and not if the page repeats itself.
+    expect(page.length).toBeLessThan(107_000)
   })
 
   it("has a target for each link, and no id twice", () => {
