@@ -5,10 +5,10 @@ import { gzipSync } from "node:zlib"
 import { expect, it } from "vitest"
 import { files, html } from "../src/files.generated.ts"
 
-it("the page has at most 64.2 kB", () => {
+it("the page has at most 64.3 kB", () => {
   const all = [html, ...Object.values(files).map(({ text }) => text)]
   const size = all.reduce((sum, one) => sum + gzipSync(one).length, 0)
-  expect(size).toBeLessThan(64_200)
+  expect(size).toBeLessThan(64_300)
 })
 
 it("the package has the licences of what the page contains", async () => {

@@ -417,7 +417,11 @@ const membershipUpdate = input(membershipPath, updateFields)
  */
 const pause = chosenBy(
   ["through"],
-  input(membershipPath, untilFields),
+  input(membershipPath, {
+    ...untilFields,
+    /** Not with an instant. */
+    timeZone: leftOut(undefined, "left out without through"),
+  }),
   input(membershipPath, pausedThroughFields),
 )
 

@@ -30,7 +30,7 @@ export interface Moving extends HostInputOf<typeof moving>, Repeatable {}
 /** A membership's moved fields. */
 export interface MovedMembership extends Pick<Membership, "endDate" | "metadata">, OptionalForm {}
 
-const sameUser = new InvalidInput({ field: "to", problem: "must be another user than userId" })
+const sameUser = new InvalidInput({ field: "to", problem: "must be another user id" })
 
 const tooMuchMetadata = new InvalidInput({
   field: "to",

@@ -202,6 +202,7 @@ const pauseTests = (test: ServerTest): void => {
       [{ through: dayIn(-1) }, "until must be in the future"],
       [{ through: dayIn(732) }, "until must be at most two years ahead"],
       [{ until, through }, "until"],
+      [{ until, time_zone: "UTC" }, "time_zone"],
       ...[null, "", "soon", 7, [until], until.slice(0, 10), until.replace("Z", "+00:00")].map(
         (date) => [{ until: date }, "until"] as const,
       ),
