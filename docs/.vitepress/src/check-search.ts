@@ -33,7 +33,7 @@ const faults = Object.entries(expected).flatMap(([word, guides]) => {
 })
 
 // The first search loads this much before compression.
-const maxBytes = 700_000
+const maxBytes = 715_000
 const bytes = Buffer.byteLength(built.default)
 if (bytes > maxBytes) faults.push(`the index has ${bytes} bytes, more than ${maxBytes}`)
 

@@ -474,6 +474,34 @@ export const testCommands = ({ json, lines, print, run }: Tenure): void => {
     expect(await print`members get 1 --project all`).toContain("2097-01-01")
   })
 
+  it("members that match are extended, after a question, and once if it is interrupted", async () => {
+    const p = ["-p", "some"]
+    await print`projects create some`
+    for (const [user, plan] of [
+      ["1", "gold"],
+      ["2", "silver"],
+      ["3", "gold"],
+    ] as const) {
+      await print`members grant ${user} 2098-01-01T00:00Z --set plan=${plan} ${p}`
+    }
+    const extending = ["members", "extend-some", "--by", "P1D", "--metadata", "plan=gold", ...p]
+    const dry = await print`${extending} --dry-run`
+    expect(dry).toContain("2 members would be extended. None would end earlier.\n  1: 2098-01-01")
+    const question = "Extend 2 members of some? None would end earlier."
+    expect(await run`${extending}`).toMatchObject(refused(2, question))
+    for (const _ of [1, 2]) {
+      expect(await print`${extending} --yes`).toBe("Extended 2 members.\n")
+    }
+    const dates = (await lines`members list ${p}`).map((one) => Object(one).end_date)
+    expect(dates).toEqual(["02", "01", "02"].map((of) => `2098-01-${of}T00:00:00.000Z`))
+    const shorter = ["members", "extend-some", "2097-01-01T00:00Z", "--user", "2", ...p]
+    const asked = "Extend 1 member of some? 1 member would end earlier."
+    expect(await run`${shorter}`).toMatchObject(refused(2, asked))
+    expect(await json`${shorter} --yes`).toEqual({ total: 1 })
+    const nobody = await run`members extend-some --by P1D ${p}`
+    expect(nobody).toMatchObject(refused(2, "Say which members"))
+  })
+
   it("members why tells how an end date came about, and by whom", async () => {
     const why = async (id: string) => {
       const { changes, ...rest } = await json`members why ${id} -p why`

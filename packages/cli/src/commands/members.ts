@@ -32,7 +32,7 @@ import {
   wholeEnd,
 } from "../support/end-dates.ts"
 import { Failure, operationFailed, usageFailure } from "../support/failure.ts"
-import { booleanFlag, dateFlag, projectFlag, reason, userId } from "../support/flags.ts"
+import { booleanFlag, dateFlag, projectFlag, reason, textPairs, userId } from "../support/flags.ts"
 import { requireConfirmation, yesFlag } from "../support/input.ts"
 import {
   callAndPrintDone,
@@ -54,6 +54,7 @@ import {
 import { bulkExtensionsCommand, undoCommand } from "./bulk-extensions.ts"
 import { endsCommand } from "./members-ends.ts"
 import { exportFormat, formats, headOf, outputFlag, writeMembers } from "./members-export.ts"
+import { extendSomeCommand } from "./members-extend-some.ts"
 import { whyCommand } from "./members-why.ts"
 import { readReading, readingFlags } from "./reading-flags.ts"
 
@@ -252,22 +253,7 @@ const get = Command.make("get", { user: commandsUserId, project }, (given) =>
   Command.withExamples([{ command: "tenure members get 1001 --project shop" }]),
 )
 
-const pair = /^([^=]+)=([^]+)$/
-
-const set = Flag.String("set").pipe(
-  Flag.filterMap(
-    (text) => {
-      const [, name, value] = pair.exec(text) ?? []
-      return name === undefined || value === undefined
-        ? Option.none()
-        : Option.some([name, value] as const)
-    },
-    () => "a name and a text, such as plan=gold",
-  ),
-  Flag.withMetavar("NAME=TEXT"),
-  Flag.withDescription("Metadata, such as plan=gold; may be repeated"),
-  Flag.atLeast(0),
-)
+const set = textPairs("set", "Metadata, such as plan=gold; may be repeated")
 
 const unset = Flag.String("unset").pipe(
   Flag.withMetavar("NAME"),
@@ -685,6 +671,7 @@ export const membersCommand = Command.make("members").pipe(
     grant,
     update,
     extend,
+    extendSomeCommand,
     pause,
     resume,
     move,

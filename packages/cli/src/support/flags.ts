@@ -141,3 +141,22 @@ export const booleanFlag = (name: string, description: string): Flag.Flag<boolea
     Flag.withoutNegation,
     Flag.withDefault(false),
   )
+
+const pair = /^([^=]+)=([^]+)$/
+
+/** Makes a flag for texts by name, which may be repeated. */
+export const textPairs = (name: string, description: string) =>
+  Flag.String(name).pipe(
+    Flag.filterMap(
+      (text) => {
+        const [, key, value] = pair.exec(text) ?? []
+        return key === undefined || value === undefined
+          ? Option.none()
+          : Option.some([key, value] as const)
+      },
+      () => "a name and a text, such as plan=gold",
+    ),
+    Flag.withMetavar("NAME=TEXT"),
+    Flag.withDescription(description),
+    Flag.atLeast(0),
+  )
