@@ -23,18 +23,20 @@ import {
   timeZoneFlag,
 } from "../support/end-dates.ts"
 import { usageFailure } from "../support/failure.ts"
-import { booleanFlag, dateFlag, projectFlag, reason, textPairs } from "../support/flags.ts"
+import {
+  booleanFlag,
+  dateFlag,
+  projectFlag,
+  reason,
+  stateFlag,
+  textPairs,
+} from "../support/flags.ts"
 import { requireConfirmation } from "../support/input.ts"
 import { printResult } from "../support/output.ts"
 import { makeProgress } from "../support/progress.ts"
 import { endText, pluralize } from "../support/text.ts"
 
 const metadata = textPairs("metadata", "Only members with this metadata, such as plan=gold")
-
-const state = Flag.Literals("state", ["active", "paused", "expired"]).pipe(
-  Flag.withDescription("Only members in this state; active members include those in grace"),
-  Flag.optional,
-)
 
 const user = Flag.String("user").pipe(
   Flag.withMetavar("ID"),
@@ -80,7 +82,7 @@ export const extendSomeCommand = Command.make(
     through: throughFlag,
     timeZone: timeZoneFlag,
     metadata,
-    state,
+    state: stateFlag,
     endingAfter: dateFlag("ending-after", "Only members whose end date comes after this one"),
     endingBefore: dateFlag("ending-before", "Only members whose end date comes before this one"),
     user,

@@ -32,7 +32,15 @@ import {
   wholeEnd,
 } from "../support/end-dates.ts"
 import { Failure, operationFailed, usageFailure } from "../support/failure.ts"
-import { booleanFlag, dateFlag, projectFlag, reason, textPairs, userId } from "../support/flags.ts"
+import {
+  booleanFlag,
+  dateFlag,
+  projectFlag,
+  reason,
+  stateFlag,
+  textPairs,
+  userId,
+} from "../support/flags.ts"
 import { requireConfirmation, yesFlag } from "../support/input.ts"
 import {
   callAndPrintDone,
@@ -163,13 +171,6 @@ const project = projectFlag,
   commandsReason = reason,
   commandsUserId = userId
 
-const commandsState = Flag.Literals("state", ["active", "paused", "expired"]).pipe(
-  Flag.withDescription(
-    "Only active members, those in grace included, or only paused or expired ones",
-  ),
-  Flag.optional,
-)
-
 const endingBefore = dateFlag(
   "ending-before",
   "Only active members whose end date comes before this one, soonest first: those in grace, then the others",
@@ -219,21 +220,18 @@ const prefix = Flag.String("prefix").pipe(
   Flag.optional,
 )
 
-const list = Command.make(
-  "list",
-  { project, state: commandsState, prefix, endingBefore },
-  (given) =>
-    printList(
-      ({ memberships }) =>
-        memberships.list({
-          project_id: given.project,
-          state: getOrUndefined(given.state),
-          prefix: getOrUndefined(given.prefix),
-          ending_before: getOrUndefined(given.endingBefore),
-          limit: 1000,
-        }),
-      rowOf,
-    ),
+const list = Command.make("list", { project, state: stateFlag, prefix, endingBefore }, (given) =>
+  printList(
+    ({ memberships }) =>
+      memberships.list({
+        project_id: given.project,
+        state: getOrUndefined(given.state),
+        prefix: getOrUndefined(given.prefix),
+        ending_before: getOrUndefined(given.endingBefore),
+        limit: 1000,
+      }),
+    rowOf,
+  ),
 ).pipe(
   Command.withDescription("Lists the members of a project, in the order of their ids"),
   Command.withExamples([

@@ -142,6 +142,14 @@ export const booleanFlag = (name: string, description: string): Flag.Flag<boolea
     Flag.withDefault(false),
   )
 
+/** Selects members by their state. */
+export const stateFlag = Flag.Literals("state", ["active", "paused", "expired"]).pipe(
+  Flag.withDescription(
+    "Only active members, those in grace included, or only paused or expired ones",
+  ),
+  Flag.optional,
+)
+
 const pair = /^([^=]+)=([^]+)$/
 
 /** Makes a flag for texts by name, which may be repeated. */

@@ -37,9 +37,7 @@ import {
   lastDayGoal,
   lastDayOptions,
   modeSetting,
-  notBesideDate,
-  segmentDateFields,
-  segmentDurationFields,
+  segmentExtension,
 } from "../memberships/extension-inputs.ts"
 import {
   lastDayFields,
@@ -219,17 +217,6 @@ const bulkExtension = extending(
     },
     open,
   ),
-)
-
-/**
- * Extends a segment.
- * @example { "where": { "metadata": { "plan": "gold" } }, "extend": 4070908800000 }
- */
-const segmentExtension = chosenBy(
-  ["by", "through"],
-  input(projectPath, { ...dateGoal, ...segmentDateFields, ...notBesideDate }),
-  input(projectPath, { ...durationGoal, ...segmentDurationFields }),
-  input(projectPath, { ...lastDayGoal, ...segmentDateFields }),
 )
 
 /** A bulk extension's id. Its form is always the same as an event id's. */

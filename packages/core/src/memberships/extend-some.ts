@@ -68,7 +68,7 @@ const readPage = Effect.fnUntraced(function* (
     const only = state && { state, at }
     const page = yield* store.list(projectId, { after: place, limit, userIds, only })
     for (const one of page) {
-      if (!isInSegment(one, where, at)) continue
+      if (!isInSegment(one, where)) continue
       if (found.length === maxMemberChanges) return { found, next: found.at(-1)?.userId }
       found.push(one)
     }

@@ -52,7 +52,7 @@ const besideDay = "left out beside through"
 const besideDate = "left out beside extend"
 
 /** Fields that a date has no use for. */
-export const notBesideDate = {
+const notBesideDate = {
   /** Not with a date. */
   by: Setting.named("extend_by", leftOut()),
   /** Not with a date. */
@@ -263,7 +263,7 @@ const segmentFields = {
 }
 
 /** A segment's new date. */
-export const segmentDateFields = {
+const segmentDateFields = {
   ...segmentFields,
   /** Whether memberships with a later end date are set, too (the default), or left as they are. */
   mode: Setting.optional(modeSetting),
@@ -272,14 +272,17 @@ export const segmentDateFields = {
 }
 
 /** A segment's duration. */
-export const segmentDurationFields = {
+const segmentDurationFields = {
   ...segmentFields,
   ...zoneFields,
   /** The start for `extend_by`: the end date, now, or the later of both (the default). */
   from: Setting.withDefault(Setting.oneOf(durationStarts), "later"),
 }
 
-/** How a segment is extended. */
+/**
+ * How a segment is extended.
+ * @example { "where": { "metadata": { "plan": "gold" } }, "extend": 4070908800000 }
+ */
 export const segmentExtension = chosenBy(
   ["by", "through"],
   input(projectPath, { ...dateGoal, ...segmentDateFields, ...notBesideDate }),

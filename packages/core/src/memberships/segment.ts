@@ -11,7 +11,6 @@ import {
   type Membership,
   type UserId,
   membershipStates,
-  stateAt,
   userIdPattern,
   userIdsFormat,
   parseUserIds,
@@ -73,14 +72,12 @@ export const segmentSetting: Setting.Setting<HostInputOf<typeof fields>, Segment
   },
 }
 
-/** Tells whether a membership is in a segment at an instant, in milliseconds since the epoch. */
-export const isInSegment = (membership: Membership, segment: Segment, at: number): boolean => {
-  const { endingAfter = -Infinity, endingBefore = Infinity, metadata = {}, state } = segment
+/** Tells whether a membership with the right state and user id is in a segment. A store's list selects by these two. */
+export const isInSegment = (membership: Membership, segment: Segment): boolean => {
+  const { endingAfter = -Infinity, endingBefore = Infinity, metadata = {} } = segment
   return (
     membership.endDate > endingAfter &&
     membership.endDate < endingBefore &&
-    (state === undefined || stateAt(membership, at) === state) &&
-    (segment.userIds === undefined || segment.userIds.includes(membership.userId)) &&
     Object.entries(metadata).every(([name, text]) => membership.metadata[name] === text)
   )
 }
